@@ -6,6 +6,15 @@ DATA = $(wildcard src/sql/pgwarp--*.sql)
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
 	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp
+ENGINE_BUILD ?= build/engine
+ENGINE_CMAKE_FLAGS ?=
+
+# A build for tests has fault points, on which two files depend, and an access method for tests.
+FAULTS := $(findstring -DPGWARP_FAULTS,$(filter -DPGWARP_FAULTS=ON,$(ENGINE_CMAKE_FLAGS)))
+$(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FAULTS)' >.deps/faults)
+ifneq ($(FAULTS),)
+CXX_SOURCES += test/overlap_index/overlap_index.cpp test/unit/overlap_method/description.cpp
+endif
 OBJS = $(CXX_SOURCES:.cpp=.o)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
@@ -13,14 +22,7 @@ REGRESS_OPTS = --load-extension=pgwarp
 TAP_TESTS = 1
 PROVE_TESTS ?= test/tap/*.pl
 
-ENGINE_BUILD ?= build/engine
-ENGINE_CMAKE_FLAGS ?=
-
-# A build for tests has fault points: two files depend on it.
-FAULTS := $(findstring -DPGWARP_FAULTS,$(filter -DPGWARP_FAULTS=ON,$(ENGINE_CMAKE_FLAGS)))
-$(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FAULTS)' >.deps/faults)
-
-PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
+PG_CPPFLAGS = -I$(srcdir)/src $(if $(FAULTS),$(FAULTS) -I$(srcdir)/test/unit)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
 	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
 # PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):

@@ -295,7 +295,7 @@ void run_delta(const Options& options, const IndexShape& shape, const ParameterL
     run.recall = options.recall;
     run.queries = queries.values;
     run.rows = all.vectors().first(indexed);
-    run.fresh = all.vectors().subspan(indexed);
+    run.delta = all.vectors().subspan(indexed);
     run.percentages = options.delta;
     bench::measure_delta(run, *builder, pool);
 }

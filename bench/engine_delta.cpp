@@ -19,7 +19,7 @@ namespace pgwarp::bench
 namespace
 {
 
-constexpr std::size_t news = 64;  // rows that are appended at once
+constexpr std::size_t append_rows = 64;  // rows that are appended at once
 constexpr int rounds = 5;
 constexpr std::size_t part_steps = 16;  // times that new rows are put into a part
 
@@ -61,7 +61,7 @@ std::shared_ptr<Mirror> load(const DeltaRun& run, const Builder& index, std::siz
 
 // The k nearest rows of each query; delta rows have the numbers after the index's.
 std::vector<std::vector<std::size_t>> find_truth(const DeltaRun& run, std::span<const float> rows,
-                                                 std::span<const float> fresh, ThreadPool& pool)
+                                                 std::span<const float> delta, ThreadPool& pool)
 {
     const std::size_t dimensions = run.shape.dimensions;
     const auto metric = static_cast<Metric>(run.shape.metric);
@@ -69,7 +69,7 @@ std::vector<std::vector<std::size_t>> find_truth(const DeltaRun& run, std::span<
     pool.parallel_for(truth.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             std::vector<std::pair<double, std::size_t>> all;
-            for (const std::span<const float> part : {rows, fresh}) {
+            for (const std::span<const float> part : {rows, delta}) {
                 for (std::size_t i = 0; i < part.size(); i += dimensions) {
                     all.emplace_back(
                         canonical_distance(metric, run.queries.data() + q * dimensions, part.data() + i, dimensions),
@@ -89,12 +89,12 @@ void append(Mirror& mirror, const DeltaRun& run, std::size_t begin, std::size_t 
 {
     const std::size_t dimensions = run.shape.dimensions;
     for (std::size_t at = begin; at < end;) {
-        const std::size_t count = std::min(news, end - at);
+        const std::size_t count = std::min(append_rows, end - at);
         std::vector<Tid> tids;
         for (std::size_t i = 0; i < count; ++i) tids.push_back(tid_of(mirror.rows() + at + i));
-        const auto log = static_cast<std::uint32_t>(at / news % delta_log_count);
+        const auto log = static_cast<std::uint32_t>(at / append_rows % delta_log_count);
         mirror.add_delta(log, mirror.snapshot()->logs[log].end, tids,
-                         dense_rows(run.fresh.data() + at * dimensions, count, dimensions));
+                         dense_rows(run.delta.data() + at * dimensions, count, dimensions));
         at += count;
     }
 }
@@ -151,7 +151,7 @@ void measure_delta(const DeltaRun& run, const Builder& index, ThreadPool& pool)
     ThreadPool searching(run.threads);
     for (const double percentage : run.percentages) {
         const auto count = static_cast<std::size_t>(static_cast<double>(rows) * percentage / 100);
-        const auto truth = find_truth(run, run.rows, run.fresh.subspan(0, count * dimensions), pool);
+        const auto truth = find_truth(run, run.rows, run.delta.subspan(0, count * dimensions), pool);
         const auto plain = load(run, index, rows, pool);
         append(*plain, run, 0, count);
         measure(run, plain, choice.effort, truth, searching);

@@ -19,7 +19,7 @@ struct DeltaRun {
     double recall = 0.95;     // asked of the index
     std::span<const float> queries;
     std::span<const float> rows;      // of the index
-    std::span<const float> fresh;     // enough for the largest percentage
+    std::span<const float> delta;     // enough for the largest percentage
     std::vector<double> percentages;  // of the index's rows
 };
 

@@ -1,4 +1,4 @@
-// The methods that devices serve: those of the registry that have a folder here, and k-means.
+// The methods of this module: those of the registry that have a folder here, and k-means.
 #pragma once
 
 #include "methods/method.h"
@@ -6,9 +6,9 @@
 namespace pgwarp::cuda
 {
 
-// Null where the CPU is to serve the method.
+// Returns null where the CPU serves the method.
 const MethodFactory* find_method(Method method);
-// The method that misses no row.
+// The method that misses no row: exact search.
 const MethodFactory* complete_method();
 
 #define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodFactory& name##_method();

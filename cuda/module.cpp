@@ -1,4 +1,4 @@
-// The door to the engine: opens the devices and names the methods that they serve.
+// The interface to the engine: opens the devices and names the methods that they serve.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace pgwarp::cuda
 namespace
 {
 
-// "0,1" or nothing, which means all.
+// gpus: numbers separated by commas, "0,1"; empty: all devices. Throws std::invalid_argument.
 std::vector<int> chosen_devices(const std::string& gpus)
 {
     int count = 0;

@@ -207,8 +207,8 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
     const double rate = static_cast<double>(count) / measured.milliseconds * 1e3;
     std::printf("%-44s %5zu %6zu %4zu  %.4f  %10.4f  %10.0f  %5.0f  %7.0f %7.0f  %4ux%u %4u %4u  %6u  %7.0f\n",
                 what.c_str(), ef, count, k, measured.recall, measured.milliseconds, rate, measured.turns,
-                measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster, measured.shape.team,
-                measured.shape.visited_bits, measured.shape.shared_bytes,
+                measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster,
+                measured.shape.logical_warp, measured.shape.visited_bits, measured.shape.shared_bytes,
                 measured.scored * (static_cast<double>(mirror.limits().row_bytes) + 4) +
                     measured.expanded * 4 * static_cast<double>(mirror.options().degree));
     std::fflush(stdout);
@@ -310,7 +310,7 @@ void Bench::few_of(const ParameterList& settings, std::size_t ef, std::size_t co
     std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u %4s %5u\n", ef, count,
                 recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
                 times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes, shape.cluster,
-                shape.helps ? "yes" : "no", shape.traversal.steps);
+                shape.shares_scores ? "yes" : "no", shape.traversal.steps);
     std::fflush(stdout);
 }
 

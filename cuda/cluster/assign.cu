@@ -11,15 +11,16 @@ namespace pgwarp::cuda
 namespace
 {
 
-// What one launch takes.
+// The work of one launch.
 struct LaunchSize {
     std::size_t rows;
     int tiles;  // of centroids
 };
 
-// Products of about 0.08 ms, or 0.25 ms where less is not a wave: each kernel of a search waits so long at most, since
-// a block keeps its multiprocessor to the end of the launch. Whole waves of row tiles with all centroids while that is
-// enough for a wave, else a wave with some of the centroids (where the kernel takes all of them, less than a wave).
+// A launch multiplies for about 0.08 ms, or up to 0.25 ms where a wave takes longer than that. A kernel of a search
+// waits for one launch at most, because a block keeps its multiprocessor to the end. A launch takes whole waves of row
+// tiles with all centroids where 0.25 ms are enough for a wave, else a wave with a part of the centroids. Kernels that
+// take all centroids get less than a wave instead.
 LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {
     const double products = fast ? 6e10 : 6e9;
@@ -48,7 +49,7 @@ bool warpgroup_path(const Context& context, MatrixPath path)
     return path == MatrixPath::best && context.has_warp_group_matrix();
 }
 
-// `task` without its tiles, which are taken `size.tiles` at a time.
+// Launches `task` for all tiles of centroids, `size.tiles` at a time.
 void run_tiles(const Context& context, AssignTask task, const LaunchSize& size, bool exact, MatrixPath path,
                cudaStream_t stream)
 {
@@ -84,7 +85,7 @@ void assign_to_centroids(Context& context, Metric metric, const float* rows, std
     constexpr int parts = 2;
     constexpr int passes = 3;
     const std::size_t chunks = chunks_of(dimensions);
-    // The packed copy of the rows in work stays small.
+    // The packed copy of a step's rows takes at most 512 MiB.
     const std::size_t most = std::max<std::size_t>(row_tile, (std::size_t{1} << 27) / (chunks * chunk_width));
     PackedCentroids packed(context, clusters, dimensions, parts, stream);
     packed.pack(centroids, frame, dot, stream);

@@ -17,7 +17,8 @@
 namespace pgwarp::cuda
 {
 
-// best: what the device does fastest. portable: the path of devices without warp-group matrix instructions (tests).
+// best: the fastest path of the device. portable: the path of devices without warp-group matrix instructions, for
+// tests.
 enum class MatrixPath { best, portable };
 
 // labels[i] = index of the centroid nearest (l2) or of largest inner product (others) to row i.
@@ -27,7 +28,8 @@ void assign_to_centroids(Context& context, Metric metric, const float* rows, std
                          const float* centroids, std::size_t clusters, std::uint32_t* labels, const CancelToken* cancel,
                          cudaStream_t stream, MatrixPath path = MatrixPath::best);
 
-// Rows that are assigned again and again while centroids move: packed once.
+// Assigns the same rows again and again while centroids move, so it packs the rows once. `rows` and the context must
+// outlive it.
 class TrainingAssigner
 {
 public:
@@ -36,7 +38,8 @@ public:
                      const float* centroids, std::size_t clusters, cudaStream_t stream,
                      MatrixPath path = MatrixPath::best);
 
-    // Squared distance decides. `changed` (device) grows by the number of labels that differ from before.
+    // The squared distance decides. labels: device [count], read and written; `changed` (device) grows by the number of
+    // labels that change.
     void assign(const float* centroids, std::uint32_t* labels, std::uint32_t* changed, cudaStream_t stream);
     const Frame& frame() const { return frame_; }
 

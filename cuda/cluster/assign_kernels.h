@@ -1,4 +1,4 @@
-// The launchers behind assign.h. Each call is one launch of bounded length; the caller chunks.
+// The launchers behind assign.h. A call is one launch; the caller cuts the work so that launches are short.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,8 +24,8 @@ struct AssignTask {
     PackedCentroidsView centroids;
     std::size_t chunks;  // of 64 dimensions
     std::size_t clusters;
-    // Tiles of centroids that this launch goes through. What several launches find one after the other comes together
-    // in `running`, one a row; null where one launch takes all tiles. Only the last one writes what follows.
+    // Tiles of centroids of this launch. Consecutive launches keep the best so far in `running`, one a row; null where
+    // one launch takes all tiles. Only the launch of the last tile writes the results below.
     int first_tile;
     int end_tile;
     TwoBest* running;
@@ -40,8 +40,8 @@ constexpr bool rows_stay(std::size_t chunks, bool exact)
 {
     return chunks * (exact ? 2 : 1) <= 4;
 }
-// Whether a launch of warp groups may take some of the centroids only. Where rows stay, training never has to: to leave
-// that out makes the kernel a tenth faster.
+// Whether a launch of warp groups may take a part of the centroids. Training whose rows stay always takes all of them;
+// without the code for parts its kernel is a tenth faster.
 constexpr bool takes_parts(bool exact, bool stay)
 {
     return exact || !stay;

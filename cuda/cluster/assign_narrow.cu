@@ -15,9 +15,9 @@ namespace
 
 constexpr int threads = 256;
 constexpr int rows_per_thread = 2;
-constexpr int slice = 256;  // centroids a block goes through: shares of the centroids meet in an atomic minimum
+constexpr int slice = 256;  // centroids of a block; an atomic minimum joins the slices
 
-// Score and index as one number whose order is theirs.
+// Score and index as one integer, ordered by score, then by index.
 __device__ inline unsigned long long ranked(float score, unsigned index)
 {
     return (static_cast<unsigned long long>(order_of(score)) << 32) | index;
@@ -127,7 +127,7 @@ void assign_narrow(const NarrowTask& task, cudaStream_t stream)
     if (task.count == 0) return;
     check(cudaMemsetAsync(task.best, 0xFF, task.count * sizeof(unsigned long long), stream), "clearing minima");
     const auto slices = static_cast<unsigned>((task.clusters + slice - 1) / slice);
-    // 0.1 to 0.2 ms a launch: so many comparisons of a row with a centroid.
+    // Comparisons of rows with centroids that take 0.1 to 0.2 ms.
     constexpr std::size_t block_rows = threads * rows_per_thread;
     const std::size_t most = std::size_t{1} << (task.dimensions <= 4 ? 28 : 27);
     const std::size_t step = std::max<std::size_t>(1, most / (task.clusters * block_rows)) * block_rows;

@@ -1,7 +1,7 @@
 // Assignment by warp-group matrix instructions. One warp feeds, two warp groups of 128 threads compute: each owns 128
 // of the 256 rows of a tile and goes through all centroids, 128 at a time, so that the argmin of one group overlaps the
-// products of the other. Rows stay in shared memory while they fit (two tiles up to 128 dimensions, so that the next
-// is there in time); centroids stream through a ring.
+// products of the other. Rows stay in shared memory while they fit (two tiles where these are narrow, so that the next
+// tile is loaded in time); centroids stream through a ring.
 #include <algorithm>
 
 #include "cluster/argmin_epilogue.cuh"
@@ -25,7 +25,7 @@ constexpr int threads = 384;
 constexpr int most_stages = 8;
 [[maybe_unused]] constexpr int consumer_warps = 8;
 
-// How shared memory is divided.
+// The division of shared memory.
 struct Plan {
     bool resident;  // rows stay; otherwise their chunks stream with the centroids'
     int row_buffers;
@@ -57,7 +57,7 @@ struct Arguments {
 
 using namespace hopper;
 
-// Places in shared memory, and the barriers.
+// Addresses in shared memory: rows, stages, norms and barriers.
 struct Shared {
     unsigned rows;
     unsigned stages;

@@ -1,4 +1,4 @@
-// k-means as a build on the device: what src/methods/clustering/clustering.h is on the CPU.
+// k-means as a build on the device, the counterpart of src/methods/clustering/clustering.h.
 #pragma once
 
 #include "methods/method.h"

@@ -55,8 +55,8 @@ __device__ inline void score_codeword(const SharedCodebook<padded>& book, int wo
     }
 }
 
-// Minima run faster than comparisons that carry an index: the loop remembers which eight codewords held the best, then
-// those are scored once more, by the same operations.
+// Minima run faster than comparisons that carry an index. So the loop remembers the group of eight codewords with the
+// best score, and the group is scored once more by the same operations.
 template <int padded, int rows>
 __device__ inline void nearest_codewords(const SharedCodebook<padded>& book, const float (&values)[rows][padded],
                                          int (&code)[rows])

@@ -14,7 +14,7 @@ namespace
 
 constexpr int threads = 256;
 
-// Where a value is kept: strides of 16, which short steps make, meet different banks.
+// The place of a value in shared memory. Short steps make strides of 16, which this permutation spreads over the banks.
 __device__ inline int place(int at)
 {
     return at ^ ((at >> 4) & 15);
@@ -108,7 +108,7 @@ void hadamard_rotate_rows(const float* rows, std::size_t count, std::size_t dime
     const HadamardPlan plan(dimensions);
     const std::size_t bytes = (dimensions + 15) / 16 * 16 * sizeof(float);
     allow_shared_memory(hadamard_rotate_kernel);
-    // Well below a millisecond a launch.
+    // A launch takes well below a millisecond.
     const std::size_t step = std::min((std::size_t{1} << 25) / dimensions, std::size_t{1} << 16);
     for (std::size_t first = 0; first < count; first += step) {
         ResidualBase piece = base;

@@ -65,21 +65,23 @@ std::vector<std::uint64_t> hashes_of(Context& context, const float* rows, std::s
     return hashes;
 }
 
-// What the device tells the host after each iteration.
+// The counters of an iteration, on the device; the host reads `settled`.
 struct Outcome {
     std::uint32_t changed;
     std::uint32_t moved;
     std::uint32_t settled;
 };
 
-// Little changed and nothing was moved: iterations already on their way leave the centroids alone.
+// Settles the training when few labels changed and no centroid was moved. Iterations that are launched already then
+// leave the centroids alone.
 __global__ void settle_kernel(Outcome* outcome, std::size_t count)
 {
     if (std::uint64_t{outcome->changed} * 1000 < count && outcome->moved == 0) outcome->settled = 1;
     outcome->changed = 0;
 }
 
-// Two numbers in pinned memory, kept for the next training: taking and giving back pinned memory stops the device.
+// Two numbers in pinned memory, kept for the next training because allocating and freeing pinned memory stops the
+// device.
 class PinnedPair
 {
 public:
@@ -93,7 +95,7 @@ public:
     std::uint32_t* data() { return memory_->data(); }
 
 private:
-    // Never destroyed: the driver may be gone before static objects are.
+    // Never destroyed, because static objects may outlive the driver.
     static IdlePool<PinnedArray<std::uint32_t>>& idle()
     {
         static auto* pairs = new IdlePool<PinnedArray<std::uint32_t>>();
@@ -102,7 +104,7 @@ private:
     std::unique_ptr<PinnedArray<std::uint32_t>> memory_;
 };
 
-// One training run. The host stays one iteration ahead of the device, so that the device never waits for it.
+// One training run. The host stays one iteration ahead, so that the device never waits for the host.
 class Trainer
 {
 public:
@@ -123,7 +125,7 @@ public:
         check(cudaMemsetAsync(outcome_.data(), 0, outcome_.bytes(), stream), "clearing an outcome");
     }
 
-    // However it ends, nothing that the device still uses is let go: the pinned outcome waits for the stream.
+    // Waits for the stream, after an exception too, because the device still writes to pinned memory.
     ~Trainer() { drain(stream_); }
 
     std::size_t run()

@@ -77,7 +77,7 @@ __device__ void load_framed(const float* row, std::size_t dimensions, std::size_
     for (int e = 0; e < 8; ++e) out[e] = from + e < dimensions ? framed(row[from + e], scale, origin[from + e]) : 0.0F;
 }
 
-// Eight values as binary16, rounded; `values` keeps what rounding left.
+// Eight values rounded to binary16; `values` becomes the rounding errors.
 __device__ uint4 split_half(float (&values)[8])
 {
     __half2 pairs[4];
@@ -90,7 +90,7 @@ __device__ uint4 split_half(float (&values)[8])
     return *reinterpret_cast<uint4*>(pairs);
 }
 
-// Where a lane's sixteen bytes go within a chunk of a tile, in halves.
+// The place of a lane's sixteen bytes within a chunk of a tile, in halves.
 __device__ int swizzled(int row, int lane)
 {
     return row * chunk_width + ((lane ^ (row & 7)) << 3);

@@ -32,7 +32,7 @@ struct FrameView {
     const float* scale;   // [1], a power of two
 };
 
-// Where centroids surround the origin and are of the order of one. Origin and scale stay on the device.
+// The space in which centroids surround the origin and are of the order of one. Origin and scale stay on the device.
 class Frame
 {
 public:

@@ -62,7 +62,7 @@ __device__ inline void load_part(const EncodeTask& task, std::size_t row, int be
     }
 }
 
-// One part of a tile of rows for each warp of a block. Blocks end soon: the searches of clients wait for them.
+// A warp encodes one part of a tile of rows. Blocks are short, because searches wait for them.
 template <int padded>
 __global__ __launch_bounds__(threads) void encode_kernel(EncodeTask task, int first_part, std::size_t first_row,
                                                          std::size_t end_row)

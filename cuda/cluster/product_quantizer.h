@@ -18,7 +18,7 @@ namespace pgwarp::cuda
 void train_product_quantizer(Context& context, const float* rows, std::size_t count, const ProductQuantizer& shape,
                              std::uint64_t seed, float* codebooks, const CancelToken* cancel, cudaStream_t stream);
 
-// What rows are encoded relative to; null labels = the rows themselves.
+// The centroids that are subtracted from rows before they are encoded; null labels: none are.
 struct ResidualBase {
     const std::uint32_t* labels = nullptr;  // device [count]
     const float* centroids = nullptr;       // device [lists][dimensions]

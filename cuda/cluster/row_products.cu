@@ -15,8 +15,8 @@ constexpr int tile = 128;  // of either side; a thread computes 8 x 8
 constexpr int depth = 16;
 constexpr int threads = 256;
 constexpr int pad = 4;
-// A block keeps its place to its end, and searches wait for it: products of 256 dimensions take it about 0.1 ms. What
-// more dimensions there are is added by later launches, in the same order.
+// A block keeps its multiprocessor to its end, and searches wait for it. 256 dimensions take a block about 0.1 ms;
+// later launches add further dimensions, in order.
 constexpr std::size_t most_depth = 256;
 constexpr std::size_t launch_products = std::size_t{1} << 30;  // of all blocks: about 0.1 ms
 
@@ -31,7 +31,7 @@ struct ProductTask {
     float factor;        // out = norms + factor * product
     float* out;
     std::size_t stride;
-    // Of this launch, the first one a multiple of `depth`: sums go on from what `out` holds, unless it is 0.
+    // The dimensions of this launch. The first is a multiple of `depth`; where it is not 0, sums continue from `out`.
     std::size_t first_dimension = 0;
     std::size_t end_dimension = 0;
 };
@@ -126,14 +126,14 @@ unsigned tiles(std::size_t rows)
     return static_cast<unsigned>((rows + tile - 1) / tile);
 }
 
-// Dimensions of a launch: equal shares, as many as there must be.
+// Dimensions of a launch: equal shares of at most most_depth.
 std::size_t launch_depth(std::size_t dimensions)
 {
     const std::size_t shares = (dimensions + most_depth - 1) / most_depth;
     return ((dimensions + shares - 1) / shares + depth - 1) / depth * depth;
 }
 
-// Blocks of a launch: about launch_products, and as many as fill the device some whole times.
+// Blocks of a launch: whole waves of the device with about launch_products.
 std::size_t launch_blocks(std::size_t dimensions)
 {
     int device = 0;

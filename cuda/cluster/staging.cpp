@@ -15,8 +15,8 @@ namespace pgwarp::cuda
 namespace
 {
 
-// More of them are faster, but take the cores and the memory from clients: with all 16 cores of a machine copying, a
-// search took twice as long, though the device had time for it.
+// More threads copy faster, but take cores and memory bandwidth from searches: with all 16 cores of a machine copying,
+// a search took twice as long, although the device had time for it.
 constexpr std::size_t copying_threads = 4;
 constexpr std::size_t copy_grain = Staging::slot_bytes / copying_threads;
 
@@ -45,7 +45,7 @@ struct Staging::Ring {
         static std::mutex one;
         return one;
     }
-    // Never destroyed: the driver may be gone before static objects are.
+    // Never destroyed, because static objects may outlive the driver.
     static std::vector<std::unique_ptr<Ring>>& idle()
     {
         static auto* rings = new std::vector<std::unique_ptr<Ring>>();

@@ -26,9 +26,9 @@ public:
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
-    // Copies to the device in order of the stream; `host` may go when this returns.
+    // Copies to the device in order of the stream; `host` is no longer read when this returns.
     void upload(const void* host, std::size_t bytes, void* device, ThreadPool& pool, const CancelToken* cancel);
-    // Copies from the device; all there when this returns.
+    // Copies from the device, and waits until `host` is complete.
     void download(const void* device, std::size_t bytes, void* host, ThreadPool& pool, const CancelToken* cancel);
 
 private:

@@ -1,5 +1,6 @@
-// Scores are written for a group of queries, then the k-th smallest of each is found by three passes over its digits
-// (11, 11 and 10 bits), then what lies below is collected. Ties at the k-th score go to the lower rows.
+// Selection behind calibration's truth. The scores of a group of queries are written out; three passes over their
+// digits (11, 11 and 10 bits) find the k-th smallest of each query, and a last pass collects the scores below it. Ties
+// at the k-th score go to the lower rows.
 #include "cluster/truth.h"
 
 #include <algorithm>
@@ -21,9 +22,9 @@ namespace
 constexpr int threads = 1024;
 constexpr int digits = 2048;
 constexpr std::uint64_t most_score_bytes = std::uint64_t{4} << 30;
-constexpr std::size_t launch_rows = std::size_t{1} << 17;  // a block goes through all of them
+constexpr std::size_t launch_rows = std::size_t{1} << 17;  // rows of a launch, all of them read by each block
 
-// Where the k-th smallest score of a query is being looked for.
+// The state of the search for a query's k-th smallest score.
 struct Search {
     unsigned prefix;  // digits found so far, in place
     unsigned below;   // scores with smaller digits
@@ -34,7 +35,7 @@ struct Found {
     unsigned row;
 };
 
-// Rows of one launch. What a query's blocks find is kept between launches.
+// The rows of one launch. Histograms and progress of a query are kept between launches.
 struct Piece {
     std::size_t first;
     std::size_t end;
@@ -79,7 +80,7 @@ __global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores
 }
 
 // Collects the scores below the k-th, then enough of those equal to it in row order: out [k] a query, unsorted.
-// progress: per query, how many of both are taken.
+// progress: [queries], the numbers of both that earlier launches took.
 __global__ __launch_bounds__(threads) void collect_kernel(const float* scores, std::size_t count, Piece piece,
                                                           unsigned k, const Search* searches, uint2* progress,
                                                           Found* out)
@@ -117,7 +118,7 @@ __global__ __launch_bounds__(threads) void collect_kernel(const float* scores, s
     if (threadIdx.x == 0) progress[blockIdx.x] = make_uint2(taken, equal_taken);
 }
 
-// In launches of about 0.15 ms: the searches of clients wait for their blocks.
+// Cuts the rows into launches of about 0.15 ms, because searches wait for their blocks.
 template <class Launch>
 void for_each_piece(std::size_t count, const Launch& launch)
 {
@@ -138,7 +139,7 @@ std::vector<std::uint32_t> neighbours(std::vector<Found> found, std::uint32_t se
     return rows;
 }
 
-// As many queries as score all rows within a share of the memory left.
+// The number of queries whose scores of all rows fit into a quarter of the memory left.
 std::size_t queries_together(const MemoryPool& pool, std::size_t count)
 {
     const std::uint64_t left = pool.budget() == 0 ? most_score_bytes * 4 : pool.budget() - pool.used();

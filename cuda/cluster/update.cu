@@ -70,7 +70,7 @@ __device__ inline void store_four(float* row, std::size_t first, int lane, std::
     }
 }
 
-// Sums of a piece stay finite.
+// Bounds a summand, so that sums of a piece stay finite.
 __device__ inline float bounded(float value)
 {
     constexpr float largest = 1e36F;
@@ -165,13 +165,13 @@ __global__ void size_keys_kernel(const std::uint32_t* begin, std::size_t cluster
 // Clusters in order of falling size.
 struct BySize {
     const std::uint32_t* keys;      // [clusters]: count - size
-    const std::uint32_t* clusters;  // [clusters]: which
+    const std::uint32_t* clusters;  // [clusters]: their numbers
     std::uint32_t cluster_count;
     std::uint32_t row_count;
     bool balanced;
 
     __device__ std::uint32_t size(std::uint32_t place) const { return row_count - keys[place]; }
-    // Clusters of at most so many rows move.
+    // The largest size of a cluster that moves.
     __device__ std::uint32_t small() const
     {
         if (!balanced) return 0;
@@ -180,7 +180,8 @@ struct BySize {
     __device__ bool none_moves() const { return size(cluster_count - 1) > small(); }
 };
 
-// may_split[place] = whether that cluster, one of the largest, holds different rows; a warp each.
+// may_split[place] = whether a probed row of that cluster, one of the largest, differs from its centroid. A warp a
+// cluster.
 __global__ __launch_bounds__(threads) void probe_donors_kernel(BySize order, const float* rows, std::size_t dimensions,
                                                                const float* centroids, const std::uint32_t* begin,
                                                                const std::uint32_t* members,
@@ -207,9 +208,9 @@ __global__ __launch_bounds__(threads) void probe_donors_kernel(BySize order, con
     if (lane == 0) may_split[place] = differs ? 1 : 0;
 }
 
-// Lists the places that may split in `donors`, in order, and says how many clusters move: the one at place K - 1 - t
-// takes from donors[t % their number], for all t before the first that is not small, whose donor comes no earlier, or
-// whose donor has given enough.
+// Lists the places that may split in `donors`, in order, and counts the clusters that move. The cluster at place K - 1
+// - t takes from donors[t % *donor_count]. The count is the first t whose cluster is not small, whose donor comes no
+// earlier, or whose donor has given enough.
 __global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const std::uint32_t* may_split,
                                                            const std::uint32_t* settled, std::uint32_t* donors,
                                                            std::uint32_t* donor_count, std::uint32_t* moved)
@@ -250,8 +251,8 @@ __global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const s
     *moved = first;
 }
 
-// A block moves the clusters that take from one donor, one after the other: to a row of it where they were empty, else
-// to half of it. Columns are independent.
+// A block moves the clusters that take from one donor, one after the other. An empty cluster moves to a row of the
+// donor, a small one takes half of the donor. Columns are independent.
 __global__ void move_small_kernel(BySize order, const float* rows, std::size_t dimensions, const std::uint32_t* begin,
                                   const std::uint32_t* members, std::uint64_t seed, const std::uint32_t* donors,
                                   const std::uint32_t* donor_count, const std::uint32_t* moved, float* centroids)

@@ -22,8 +22,8 @@ public:
     // Centroids become the means of their rows; those of empty clusters stay. Nothing happens where *settled != 0.
     void average(const float* rows, const FrameView& frame, float* centroids, const std::uint32_t* settled,
                  cudaStream_t stream);
-    // Empty clusters, with `balanced` small ones too, move to where the largest are; *moved = how many did. As on the
-    // CPU, by the rules of numeric/kmeans_rules.h.
+    // Moves empty clusters, with `balanced` small ones too, to the largest; *moved (device) becomes their number. The
+    // rules are the CPU's (numeric/kmeans_rules.h).
     void fill_small(const float* rows, bool balanced, std::uint64_t seed, float* centroids,
                     const std::uint32_t* settled, std::uint32_t* moved, cudaStream_t stream);
 

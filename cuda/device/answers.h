@@ -1,4 +1,4 @@
-// Answers of a batch as kernels write them.
+// The answers of a batch as kernels write them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Answers {
     std::uint32_t* rows = nullptr;
     std::uint32_t* found = nullptr;  // [count]: rows found, which may be more than k; or one of the marks below
 
-    // Those of the queries from `first` on.
+    // The answers of the queries from `first` on.
     Answers from(std::size_t first, std::size_t k) const
     {
         return {values + first * k, rows + first * k, found + first};

@@ -1,3 +1,4 @@
+// A launch that tells whether the kernels are compiled for a device.
 #include "device/context.h"
 #include "device/error.h"
 

@@ -12,7 +12,8 @@ class Carver
 public:
     static constexpr std::size_t alignment = 256;
 
-    // memory: aligned to `alignment`, as allocations of the device and page-locked memory are; null: sizes alone.
+    // memory: aligned to `alignment`, like allocations of the device and page-locked memory. Null: the carver only adds
+    // up sizes.
     explicit Carver(std::byte* memory = nullptr) : memory_(memory) {}
 
     // The next array of `count` elements; null where there is no memory.

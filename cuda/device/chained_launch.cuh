@@ -1,9 +1,9 @@
-// Kernels in a chain: the blocks of one are placed while those of the kernel before still run (programmatic dependent
-// launch, from sm_90 on; elsewhere an ordinary launch).
+// Launches whose blocks are placed while the kernel before still runs (programmatic dependent launch, from sm_90 on;
+// elsewhere ordinary launches).
 //
-// A kernel launched so calls wait_for_kernel_before() in every thread before it touches what kernels before it wrote,
-// or writes what they read; then all of them are done. A kernel that calls let_next_start() early lets the next be
-// placed.
+// A kernel of a chain calls wait_for_kernel_before() in every thread before it reads or overwrites memory of earlier
+// kernels; after the call all earlier kernels are done. A kernel that calls let_next_start() early lets the blocks of
+// the next kernel be placed early.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -39,7 +39,7 @@ inline cudaLaunchAttribute early_launch()
     return attribute;
 }
 
-// Whether the current device has such launches.
+// Whether the current device has programmatic dependent launch.
 inline bool chains_launches()
 {
     int device = 0;
@@ -49,8 +49,8 @@ inline bool chains_launches()
     return major >= 9;
 }
 
-// In clusters of so many blocks; more than one only on devices that have them (sm_90). An ordinary launch where not
-// `early`: blocks that wait take room from those of the kernel before.
+// Launches in clusters of `cluster` blocks. cluster > 1 needs sm_90. early = false makes an ordinary launch: waiting
+// blocks take room from the blocks of the kernel before. Throws CudaError.
 template <class... Parameters>
 void launch_clusters(std::uint32_t cluster, bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block,
                      std::size_t shared_bytes, cudaStream_t stream, const char* name,

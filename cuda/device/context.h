@@ -1,4 +1,4 @@
-// One device: its properties, memory pool and streams. Made once by the module; everything else is given a Context.
+// One device: its properties, memory pool and streams. The module makes one Context for each device when it opens.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@ public:
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
     cudaStream_t get() const { return stream_; }
-    // Waits, without spinning for long work.
+    // Waits. The thread sleeps during long work.
     void synchronize() const;
 
 private:
@@ -38,7 +38,7 @@ private:
 class Context
 {
 public:
-    // Makes the device's primary context current. budget: bytes of device memory; 0 = a share of what is free.
+    // Makes the device's primary context current. budget: bytes of device memory; 0 = a share of the free memory.
     Context(int device, std::uint64_t budget);
     ~Context();
 
@@ -47,15 +47,15 @@ public:
     bool has_warp_group_matrix() const { return properties_.major == 9; }
     // Shared memory that kernels may ask for: 64 KB on sm_75, 99 KB on sm_86 and sm_89, 227 KB on sm_90.
     std::size_t shared_bytes_per_block() const { return std::min(shared_limit_, properties_.sharedMemPerBlockOptin); }
-    // For tests: kernels make do with what a smaller device has.
+    // For tests: kernels get the shared memory of a smaller device.
     void limit_shared_bytes(std::size_t bytes) { shared_limit_ = bytes; }
     std::string name() const { return properties_.name; }
     MemoryPool& pool() { return *pool_; }
     const MemoryPool& pool() const { return *pool_; }
     std::uint32_t builds() const { return builds_.load(std::memory_order_relaxed); }
 
-    // A build that counts as under way here until it goes. What its thread leases meanwhile has a build's priority:
-    // the searches that measure its recall wait for those of clients too.
+    // Counts a build as under way on this device for the life of the object. Streams that its thread leases meanwhile
+    // have the priority of builds: the searches that calibrate the index must not delay those of clients.
     class Build
     {
     public:
@@ -69,7 +69,7 @@ public:
         BuildAllocations allocations_;
     };
 
-    // A stream of one's own until the lease goes. Binds the calling thread to the device.
+    // A stream that no other thread uses until the lease ends. Binds the calling thread to the device.
     class Lease
     {
     public:
@@ -104,9 +104,9 @@ void check_architecture(Context& context);
 // The module's devices, in the order named. Set by the module's open(), before any method is asked for.
 std::vector<std::unique_ptr<Context>>& contexts();
 
-// Where an index is to be loaded: whole on the device with the most room.
+// The device with the most free memory: an index is loaded there as a whole.
 Context& roomiest(std::span<const std::unique_ptr<Context>> among);
-// Where a build is to run: on the device with the fewest builds, of those the one with the most room.
+// The device for a build: the one with the fewest builds and, among equals, the most free memory.
 Context& least_busy(std::span<const std::unique_ptr<Context>> among);
 
 }  // namespace pgwarp::cuda

@@ -18,7 +18,7 @@ CudaError::CudaError(cudaError_t code, const char* doing)
 namespace
 {
 
-// Asks what any context answers, without waiting. One that is lost answers nothing any more but what it was lost by.
+// Asks the context two questions that do not wait. A lost context answers both with its sticky error.
 bool context_works()
 {
     std::size_t free = 0;
@@ -31,7 +31,7 @@ bool context_works()
 
 }  // namespace
 
-// These are sticky wherever they come from; of all others the context itself is asked.
+// The listed codes are always sticky. For all others the context itself is asked.
 bool CudaError::sticky() const
 {
     switch (code_) {
@@ -67,7 +67,8 @@ void exit_on_sticky_errors()
 void check(cudaError_t code, const char* doing)
 {
     if (code == cudaSuccess) return;
-    (void)cudaGetLastError();  // what is not sticky must not be seen by the next check
+    // The next check must not see an error that is not sticky.
+    (void)cudaGetLastError();
     if (code == cudaErrorMemoryAllocation) throw DeviceOutOfMemory();
     const CudaError error(code, doing);
     if (exit_on_sticky && error.sticky()) {

@@ -9,7 +9,7 @@
 namespace pgwarp::cuda
 {
 
-// Made when it is first recorded, for the device that the stream is of.
+// The event is made when it is first recorded, on the current device.
 class Event
 {
 public:
@@ -26,7 +26,8 @@ public:
         if (event_ == nullptr) check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
         check(cudaEventRecord(event_, stream), "recording an event");
     }
-    // `waiting` tells what for, in errors. Nothing to wait for where it was never recorded.
+    // waiting: the purpose of the wait, for errors. Returns at once where the event was never recorded. Throws
+    // CudaError.
     void wait(const char* waiting) const
     {
         if (event_ != nullptr) wait_for(event_, waiting);

@@ -8,10 +8,10 @@
 namespace pgwarp::cuda
 {
 
-// Launches a kernel that ends after so many seconds.
+// Launches a kernel that runs for `seconds`.
 void keep_busy(cudaStream_t stream, std::uint32_t seconds);
 
-// That, and waits for it as a search does.
+// Launches such a kernel and waits for it as a search waits.
 void hang(Context& context, std::uint32_t seconds);
 
 }  // namespace pgwarp::cuda

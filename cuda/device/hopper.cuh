@@ -1,5 +1,5 @@
-// The few Hopper instructions that the matrix kernels need, by their PTX names (PTX ISA, sections on mbarrier,
-// cp.async.bulk and wgmma). They may be called only where PGWARP_WARPGROUP is 1: in code compiled for sm_90a.
+// The Hopper instructions of the matrix kernels, by their PTX names (PTX ISA, sections on mbarrier, cp.async.bulk and
+// wgmma). They may be called only where PGWARP_WARPGROUP is 1: in code compiled for sm_90a.
 #pragma once
 
 #include <cuda.h>
@@ -35,8 +35,8 @@ __device__ inline void barrier_arrive(std::uint32_t barrier)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives at the barrier of the same name in a block of the cluster. It orders what the tensor cores have read, no
-// memory written: release at cluster scope would cost a memory barrier each time.
+// Arrives at the same barrier of another block of the cluster. It orders reads of the tensor cores and no writes:
+// release at cluster scope would cost a memory barrier each time.
 __device__ inline void barrier_arrive_at(std::uint32_t barrier, std::uint32_t block)
 {
     asm volatile(
@@ -60,7 +60,7 @@ __device__ inline void barrier_wait(std::uint32_t barrier, std::uint32_t phase)
         : "memory");
 }
 
-// A box of a two-dimensional tensor map; the barrier counts the bytes.
+// Loads one box of a two-dimensional tensor map. The barrier counts the bytes.
 __device__ inline void load_box(std::uint32_t to, const CUtensorMap* map, std::uint32_t barrier, int x, int y)
 {
     asm volatile(
@@ -70,7 +70,7 @@ __device__ inline void load_box(std::uint32_t to, const CUtensorMap* map, std::u
         : "memory");
 }
 
-// The same, to the same place in every block of the cluster that `mask` names.
+// Loads the box to the same address in every block of the cluster whose bit is set in `mask`.
 __device__ inline void load_box_to_all(std::uint32_t to, const CUtensorMap* map, std::uint32_t barrier, int x, int y,
                                        std::uint16_t mask)
 {
@@ -100,8 +100,8 @@ __device__ inline void cluster_sync()
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// A matrix of rows of 64 halves in shared memory, 128-byte swizzled as the tensor map's boxes are: the descriptor of
-// its rows from `address` on (groups of eight rows are 1024 bytes apart).
+// The descriptor of a matrix in shared memory: rows of 64 halves from `address` on, in the 128-byte swizzle of the
+// tensor map's boxes. Groups of eight rows are 1024 bytes apart.
 __device__ inline std::uint64_t matrix_descriptor(std::uint32_t address)
 {
     return (std::uint64_t{address & 0x3FFFF} >> 4) | (std::uint64_t{1} << 16) | (std::uint64_t{64} << 32) |
@@ -124,7 +124,7 @@ __device__ inline void matrix_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// sums (+)= a b^T for 64 rows of a, 128 of b and 16 halves of each.
+// d (+)= a b^T for 64 rows of a, 128 rows of b and 16 halves of each.
 __device__ inline void multiply(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate)
 {
     asm volatile(

@@ -1,4 +1,4 @@
-// A pool of idle objects that are costly to make, such as streams and page-locked memory: the next user takes one.
+// A pool of idle objects that are costly to make, such as streams and page-locked memory.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ template <class T>
 class IdlePool
 {
 public:
-    // Null where none is idle.
+    // Returns null where no object is idle.
     std::unique_ptr<T> take()
     {
         const std::lock_guard lock(mutex_);
@@ -24,7 +24,7 @@ public:
         idle_.pop_back();
         return taken;
     }
-    // An object that the pool has no memory for is freed.
+    // Frees the object where memory is too short to keep it.
     void put_back(std::unique_ptr<T> idle) noexcept
     {
         try {
@@ -33,7 +33,7 @@ public:
         } catch (const std::bad_alloc&) {
         }
     }
-    // Frees the idle ones.
+    // Frees the idle objects.
     void drop()
     {
         std::vector<std::unique_ptr<T>> dropped;  // freed without the lock

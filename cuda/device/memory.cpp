@@ -15,7 +15,7 @@ namespace pgwarp::cuda
 namespace
 {
 
-// Of the budget, what builds leave to searches: their workspaces take some hundred megabytes.
+// The part of the budget that builds leave to searches, whose workspaces take some hundred megabytes.
 constexpr std::uint64_t searches_part = 16;
 constexpr std::uint64_t most_for_searches = std::uint64_t{1} << 30;
 
@@ -45,7 +45,7 @@ MemoryPool::MemoryPool(int device, std::uint64_t budget) : device_(device), budg
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = device;
     check(cudaMemPoolCreate(&pool_, &properties), "making the memory pool");
-    // Workspaces come and go with every batch: what is freed stays at hand.
+    // Workspaces come and go with every batch: freed memory stays in the pool.
     std::uint64_t keep = std::uint64_t{2} << 30;
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "configuring the memory pool");
 }
@@ -152,8 +152,8 @@ std::size_t whole_pages(std::size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-// Throws std::bad_alloc where memory of the host runs short, not DeviceOutOfMemory: no index has to leave a device for
-// it. What the system does not let be locked is short memory too, whatever it is called.
+// Throws std::bad_alloc, not DeviceOutOfMemory, where memory of the host is short: evicting an index from the device
+// would not help. The codes of a refused page lock mean short memory too.
 void check_pinned(cudaError_t code)
 {
     if (code == cudaErrorMemoryAllocation || code == cudaErrorInvalidValue || code == cudaErrorNotPermitted) {

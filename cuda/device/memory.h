@@ -1,4 +1,5 @@
-// Device memory: one pool a device, allocations named by purpose and held to a budget, freed by their owner.
+// Device memory: one pool for each device. Each allocation has a named purpose and an owner, and counts against a
+// budget.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +17,8 @@
 namespace pgwarp::cuda
 {
 
-// While one lives, the calling thread allocates for a build, which leaves a part of the budget to searches: a search
-// that finds no room takes its index off the device.
+// While one lives, the calling thread allocates for a build, and builds leave a part of the budget to searches: a
+// search without room would evict its index from the device.
 class BuildAllocations
 {
 public:
@@ -31,7 +32,7 @@ public:
 class MemoryPool
 {
 public:
-    // budget in bytes; 0 = no limit of its own.
+    // budget: bytes; 0 = no limit but the device's.
     MemoryPool(int device, std::uint64_t budget);
     ~MemoryPool();
     MemoryPool(const MemoryPool&) = delete;
@@ -40,17 +41,17 @@ public:
     // `name` is a static string: the purpose ("exact vectors", "search workspace"). Throws std::bad_alloc past the
     // budget or the device's memory.
     void* allocate(std::size_t bytes, const char* name, cudaStream_t stream);
-    // Before an allocation fails, `relief` is asked for so many bytes more than there are; then it is tried once more.
-    // Called without locks of the pool's, by the thread that allocates. Set before the pool is used by several threads.
+    // Before an allocation fails, `relief` is called with the number of missing bytes; then the allocation is tried
+    // once more. The allocating thread calls it without locks of the pool. Set it before several threads use the pool.
     void set_relief(std::function<void(std::uint64_t bytes)> relief) { relief_ = std::move(relief); }
-    // Whether so many bytes are to be had, after relief where there are not.
+    // Whether `bytes` can be allocated, if necessary after relief.
     bool has_room(std::uint64_t bytes);
     // Bytes that can be allocated within the budget and the device's free memory.
     std::uint64_t room() const;
     void release(void* memory, std::size_t bytes, const char* name, cudaStream_t stream) noexcept;
 
     std::uint64_t used() const;
-    // What is left of the budget, whatever the device has: the number alone, at no cost.
+    // The rest of the budget, without a look at the device's free memory: costs no call to the driver.
     std::uint64_t unspent() const;
     std::uint64_t budget() const { return budget_; }
     std::map<std::string, std::uint64_t> used_by_name() const;
@@ -58,7 +59,7 @@ public:
     void trim();
 
 private:
-    // What the calling thread may have allocated by all together.
+    // The bytes that the calling thread may bring used() to.
     std::uint64_t limit() const;
     cudaError_t try_allocate(void*& memory, std::size_t bytes, const char* name, cudaStream_t stream);
 
@@ -72,7 +73,7 @@ private:
 };
 
 // An array in device memory. Contents are not initialised. Allocated and freed in the order of `stream`, which must
-// outlive it; other streams that use it must be ordered after that (events), as usual.
+// outlive the array. Work of other streams on it must be ordered after the allocation by events.
 template <class T>
 class DeviceArray
 {
@@ -153,8 +154,8 @@ private:
     std::size_t count_ = 0;
 };
 
-// Gigabytes of host memory that are filled first, by any number of threads, and page-locked then: locking pages that
-// are there takes a fraction of the time, and huge pages again a fraction of that. Zeros at first.
+// Gigabytes of host memory that any number of threads fill first and lock() page-locks then: locking pages that exist
+// takes a fraction of the time, and huge pages a fraction of that again. Zeros at first.
 class HostMemory
 {
 public:
@@ -172,9 +173,9 @@ public:
     std::byte* data() { return data_; }
     const std::byte* data() const { return data_; }
     std::size_t size() const { return bytes_; }
-    // Page-locks it. Throws std::bad_alloc where that much cannot be locked.
+    // Page-locks the memory. Throws std::bad_alloc where the system refuses.
     void lock();
-    // Where the current device finds it; valid once it is locked.
+    // The address for kernels of the current device. Valid after lock().
     const std::byte* on_device() const;
 
 private:

@@ -15,11 +15,11 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr double marking_cost = 100;   // of a row's tombstone, in float operations
-constexpr double sorting_cost = 1000;  // of a row among all, in float operations
+constexpr double marking_cost = 100;   // float operations to mark one row's tombstone
+constexpr double sorting_cost = 1000;  // float operations to sort one row among all
 
-// Copies the queries into page-locked memory, and on to the device unless that is null. In pieces: one is on its way
-// while the threads copy the next.
+// Copies the queries into page-locked memory and, unless `device` is null, on to the device. In pieces: one piece is on
+// its way while the threads copy the next.
 void send_queries(const float* from, std::size_t elements, float* staged, float* device, cudaStream_t stream,
                   ThreadPool& pool)
 {
@@ -35,7 +35,7 @@ void send_queries(const float* from, std::size_t elements, float* staged, float*
     }
 }
 
-// Runs the batch's work beside the search, if there is any. The work may turn to another device.
+// Runs the batch's work beside the search, if there is any. That work may make another device current.
 void run_overlapped(OverlappedWork* overlapped_work)
 {
     if (overlapped_work == nullptr || overlapped_work->begun()) return;
@@ -74,8 +74,8 @@ void copy_back(const T* from, T* to, std::size_t begin, std::size_t end, cudaStr
           "reading answers");
 }
 
-// Brings the answers from the device in pieces, each followed by receive(first query, end): while one piece is on its
-// way, the threads hand out the piece before.
+// Copies the answers from the device in pieces and calls receive(first query, end) after each: one piece is on its way
+// while the threads convert the piece before.
 template <class Receive>
 void receive_answers(const ChunkPlan& plan, const Chunk& chunk, Workspace& workspace, const Receive& receive)
 {
@@ -125,7 +125,7 @@ DeviceSearcher::DeviceSearcher(Context& context, std::size_t dimensions, const c
 {
 }
 
-// A second try follows drop_unused(); by then the first has given its own memory back.
+// The second try follows drop_unused(). By then the first try has freed its own memory.
 template <class Search>
 void DeviceSearcher::search_or_give_back(const SearchBatch& batch, const Search& search) const
 {
@@ -244,7 +244,7 @@ Chunk DeviceSearcher::begin_chunk(const ChunkPlan& plan, const float* queries, W
     send_queries(queries, elements, staged, sent, chunk.stream, pool);
     chunk.queries = plan.reads_in_place ? staged : sent;
     if (plan.answers_on_device) {
-        // Queries that find fewer rows leave places unwritten, and the copies read all places.
+        // Queries with fewer rows leave places unwritten, and the copies read all places.
         const auto* begin = reinterpret_cast<const std::byte*>(chunk.answers.values);
         const auto* end = reinterpret_cast<const std::byte*>(chunk.answers.found + plan.count);
         check(cudaMemsetAsync(chunk.answers.values, 0, static_cast<std::size_t>(end - begin), chunk.stream),
@@ -260,7 +260,7 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
                                   const Round& round, std::size_t first, Workspace& workspace, Results& results,
                                   ThreadPool& pool) const
 {
-    // Queries of one task: giving it to a thread takes little time beside reading their answers.
+    // Queries of one task: enough that handing a task to a thread takes little time beside reading the answers.
     const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 64);
     const auto receive = [&](std::size_t begin, std::size_t end) {
         pool.parallel_for(end - begin, grain, [&](std::size_t from, std::size_t to) {

@@ -1,7 +1,7 @@
-// The base of every method's searcher on a device. A search is a round of queries, cut into chunks: of
-// each chunk the queries go to the device, the method enqueues its launches, and the host waits for the answers and
-// hands them out. A method says how it plans and enqueues; memory, copies, waits, tombstones, continuations and
-// another try where memory is short are here.
+// The base of every method's searcher on a device. A search is a round of queries, cut into chunks. For each chunk the
+// queries go to the device, the method enqueues its launches, and the host waits for the answers and converts them. A
+// method plans and enqueues; this class does memory, copies, waits, tombstones, continuations and retries after short
+// memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,19 +23,19 @@
 namespace pgwarp::cuda
 {
 
-// Queries of a batch that are searched with the same settings.
+// Queries of one batch that are searched with the same settings.
 class Round
 {
 public:
-    // All of the batch, where they lie.
+    // All queries of the batch, read in place.
     explicit Round(const SearchBatch& batch);
-    // Those of these numbers, copied.
+    // The queries with these numbers, copied.
     Round(const SearchBatch& batch, std::vector<std::uint32_t> numbers);
 
     std::size_t size() const { return size_; }
     // Queries from the i-th on: [size - i][dimensions].
     const float* query(std::size_t i) const { return queries_.data() + i * dimensions_; }
-    // Of the i-th query in the batch.
+    // The number of the i-th query in the batch.
     std::uint32_t number(std::size_t i) const { return all_ ? static_cast<std::uint32_t>(i) : numbers_[i]; }
 
 private:
@@ -53,30 +53,30 @@ struct ChunkPlan {
     std::uint32_t k = 0;             // places of a query in the answer
     std::size_t workspace = 0;       // bytes of device memory
     bool reads_in_place = false;     // kernels read the queries from page-locked memory
-    bool answers_on_device = false;  // kernels write answers there, and copies bring them; else to page-locked memory
-    bool ordered = true;             // else the host brings a query's rows in order
-    // How long the host looks at `found` before it waits for the stream; 0: not at all. The kernels write found[q] when
-    // the rest of query q's answer is written.
+    bool answers_on_device = false;  // kernels write answers to the device, else to page-locked memory
+    bool ordered = true;             // the answers come in order; else the host sorts the rows of each query
+    // How long the host polls `found` before it waits for the stream; 0: not at all. The kernels write found[q] after
+    // the rest of query q's answer.
     std::chrono::microseconds watched{0};
 };
 
-// A chunk on its way.
+// A chunk under way.
 struct Chunk {
     const float* given = nullptr;    // queries [count][dimensions] in memory of the host
-    const float* queries = nullptr;  // the same as kernels read them
+    const float* queries = nullptr;  // the same queries as kernels read them
     std::byte* workspace = nullptr;  // plan.workspace bytes, aligned for a Carver
-    Answers answers;                 // where kernels write: [count][k]
+    Answers answers;                 // the addresses that kernels write, [count][k]
     Answers arrived;                 // the same in page-locked memory
     cudaStream_t stream = nullptr;
 };
 
-// Numbers of queries that a round leaves to another.
+// Numbers of the queries that a round could not finish.
 struct Unfinished {
     std::vector<std::uint32_t> few;         // fewer than k rows were found
     std::vector<std::uint32_t> unanswered;  // found[q] is no_answer
 };
 
-// Whether the work beside the search has begun: it is done once, so a search in which it begins cannot be tried again.
+// Whether the work beside the search has begun. It runs once, so a search in which it begins cannot be tried again.
 inline bool meanwhile_begun(const SearchBatch& batch)
 {
     return batch.overlapped_work != nullptr && batch.overlapped_work->begun();
@@ -92,45 +92,45 @@ public:
 protected:
     using Results = std::vector<std::vector<RowResult>>;
 
-    // name: of the device memory of searches, a static string.
+    // name: the purpose of the device memory of searches, a static string.
     DeviceSearcher(Context& context, std::size_t dimensions, const char* name);
 
     virtual std::size_t row_count() const = 0;
-    // Bytes of a row that its exact value is computed from, where they are read over the bus; else 0.
+    // Bytes that the exact value of a row reads over the bus; 0 where the vectors are in device memory.
     virtual std::size_t remote_row_bytes() const { return 0; }
-    // The longest that a wait of a search of the batch may take.
+    // The longest time that a wait in a search of the batch may take.
     virtual std::chrono::milliseconds search_patience(const SearchBatch& batch) const = 0;
-    // Makes the form of tombstones whose words are on the device, in the order of `stream`. Waits.
+    // Makes Tombstones::form from words that are on the device, in the order of `stream`. Waits.
     virtual void make_form(Tombstones&, const Context::Lease&) const {}
-    // The batch is not empty, nor are index and k; `results` has an empty vector for each query. dead: null where no
+    // Called where batch, index and k are not empty; `results` has an empty vector for each query. dead: null where no
     // row is dead.
     virtual void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                 ThreadPool& pool) const = 0;
-    // The first `wanted` rows of one query strictly after `after` in order of (value, row), by the best vectors that
-    // the index keeps. The plan says how much workspace that takes and whether the rows come in order; the answer is on
+    // The first `wanted` rows of one query strictly after `after` in the order of (value, row), by the most exact
+    // vectors of the index. The plan gives the bytes of workspace and whether the rows come in order. The answer is on
     // the device.
     virtual ChunkPlan plan_continuation(std::uint32_t wanted) const = 0;
     virtual void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
                                       const Tombstones* dead) const = 0;
 
-    // Searches a round chunk by chunk. plan_of(count, room) plans the first of so many queries, with so many bytes of
-    // device memory to be had: a ChunkPlan or what derives of it. enqueue(plan, chunk) enqueues its launches. Where
-    // memory is short, idle memory is freed and a chunk of half as many queries tried.
+    // Searches a round chunk by chunk. plan_of(count, room) plans a chunk of at most `count` queries with `room` bytes
+    // of device memory, and returns a ChunkPlan or a class derived from it. enqueue(plan, chunk) enqueues its launches.
+    // Where memory is short, idle memory is freed and a chunk of half the queries is tried.
     template <class PlanOf, class Enqueue>
     Unfinished search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of, const Enqueue& enqueue,
                             Results& results, ThreadPool& pool) const;
-    // Each query of the round by search_exact(), from the front.
+    // Answers each query of the round by search_exact() from the nearest row on.
     void search_all_rows(const SearchBatch& batch, const Round& round, Results& results, ThreadPool& pool) const;
 
     Context& context() const { return context_; }
     std::size_t dimensions() const { return dimensions_; }
-    // Lent to loads too.
+    // Loads use them too.
     Workspaces& workspaces() const { return workspaces_; }
 
 private:
-    // Frees what idle searches keep, and tombstones of versions before the batch's.
+    // Frees idle workspaces, and tombstones of versions before the batch's.
     void drop_unused(const SearchBatch& batch) const;
-    // Null where no row is dead.
+    // Returns null where no row is dead.
     OfBitmap<Tombstones>::Use dead_rows(const SearchBatch& batch) const;
     template <class Search>
     void search_or_give_back(const SearchBatch& batch, const Search& search) const;

@@ -1,16 +1,16 @@
-// Kernels that take more than 48 KB of shared memory must be allowed to.
+// The permission that kernels need for more than 48 KB of shared memory.
 #pragma once
 
 namespace pgwarp::cuda
 {
 
 enum class SharedMemoryUse {
-    as_needed,      // takes no caches from who needs little
-    before_caches,  // as much as a multiprocessor has, for kernels that read nothing twice: so many more blocks fit
+    as_needed,      // leaves the split between shared memory and L1 cache to the driver
+    before_caches,  // the largest share for shared memory, for kernels that read nothing twice: more blocks fit
 };
 
-// Lets the kernel's launches on the current device take all the shared memory that a block can have there. Done once
-// for each kernel and device. Throws CudaError.
+// Lets launches of the kernel on the current device use all the shared memory that a block can have. The driver is
+// called once for each kernel and device. Throws CudaError.
 void allow_shared_memory(const void* kernel, SharedMemoryUse use);
 
 template <class... Parameters>

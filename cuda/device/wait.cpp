@@ -70,7 +70,7 @@ void wait_for_answers(const std::uint32_t* found, std::size_t count, std::chrono
         relax();
     }
     wait_for(stream, "waiting for answers");
-    if (!look()) check(cudaErrorUnknown, "waiting for answers");  // a device that is lost ends the process
+    if (!look()) check(cudaErrorUnknown, "waiting for answers");  // a lost device ends the process
 }
 
 std::chrono::milliseconds patience_for(double operations, double bus_bytes, double double_operations)

@@ -1,5 +1,5 @@
 // The stream, device memory, page-locked memory and events of a search, kept for the next search of the index. Memory
-// grows to the size that the largest search took, so that after a few searches none allocates.
+// grows to the size of the largest search, so that after a few searches none allocates.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,16 +15,16 @@
 namespace pgwarp::cuda
 {
 
-// Of one search. Not thread-safe.
+// The workspace of one search. Not thread-safe.
 class Workspace
 {
 public:
     static constexpr std::size_t event_count = 8;
 
-    // name: of the device memory, a static string.
+    // name: the purpose of the device memory, a static string.
     Workspace(Context& context, const char* name);
 
-    // So many bytes at least. Where memory grows, its contents are lost. Throws std::bad_alloc.
+    // At least `bytes` bytes. Growing loses the contents. Throws std::bad_alloc.
     std::byte* device(std::size_t bytes);
     std::byte* pinned(std::size_t bytes);
     std::size_t device_bytes() const { return memory_.bytes(); }
@@ -46,13 +46,13 @@ private:
 class Workspaces
 {
 public:
-    // context must outlive them.
+    // context must outlive the object.
     Workspaces(Context& context, const char* name) : context_(&context), name_(name) {}
     Workspaces(const Workspaces&) = delete;
     Workspaces& operator=(const Workspaces&) = delete;
 
-    // A workspace for the caller alone, an idle one where there is one. Binds the thread to the device. A search that
-    // ends in an exception may leave work in the stream: then the workspace is drained and freed.
+    // Exclusive use of a workspace, an idle one if possible. Binds the thread to the device. A search that ends in an
+    // exception may leave work in the stream: then the workspace is drained and freed.
     class Lease
     {
     public:
@@ -65,7 +65,7 @@ public:
 
     private:
         Workspaces* owner_;
-        int exceptions_;  // under way when the lease began
+        int exceptions_;  // exceptions under way when the lease began
         std::unique_ptr<Workspace> workspace_;
     };
 

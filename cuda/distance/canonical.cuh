@@ -102,12 +102,12 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
             return detail::canonical_l1(a, b, dimensions);
         case Metric::hamming:
         case Metric::jaccard:
-            break;  // bits are the CPU's
+            break;  // bit vectors are searched on the CPU
     }
     return 0;
 }
 
-// What exact search emits for a row: for cosine a lower bound of the operator's distance (methods/bounds.h).
+// The value that exact search emits for a row: for cosine a lower bound of the operator's distance (methods/bounds.h).
 __device__ inline double emitted_value(Metric metric, double distance)
 {
     return metric == Metric::cosine ? __dsub_rn(distance, cosine_slack) : distance;

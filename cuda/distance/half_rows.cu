@@ -40,7 +40,7 @@ double value_of(unsigned long long bits)
     return value;
 }
 
-// Rows [begin, end): what one launch works on.
+// The rows [begin, end) of one launch.
 struct RowPiece {
     std::uint32_t begin;
     std::uint32_t end;
@@ -191,7 +191,7 @@ struct QueryShape {
     std::uint32_t padded_dimensions;
 };
 
-// Scores of a query must stay far below float's limit.
+// Whether all scores of a query stay far below float's limit.
 __device__ bool stays_finite(const QueryShape& shape, const QueryBound& bound, double largest, float factor)
 {
     constexpr double limit = 1e36;
@@ -218,7 +218,7 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     const bool used = slot < prepared.count;
     const std::uint32_t id = !used ? first : ids != nullptr ? ids[slot] : first + slot;
     const float* given = queries + std::size_t{used || ids == nullptr ? id : ids[0]} * shape.dimensions;
-    // Each thread reads again only what it has copied itself.
+    // A thread reads only those elements of the copy that it has written, so there is no barrier.
     float* copy = prepared.copies != nullptr ? prepared.copies + std::size_t{slot} * shape.dimensions : nullptr;
     const float* query = copy != nullptr ? copy : given;
     const bool centred = shape.bounds.kind == ScoreKind::half_l2;
@@ -243,7 +243,7 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     element = measured.maxima[0];
     deviation = measured.maxima[1];
 
-    // Queries of l2 share the rows' scale, but for those so far out that a half would overflow.
+    // Queries of l2 take the rows' scale, unless a half would overflow.
     double scale = scale_for(deviation);
     if (centred && (deviation == 0 || scale > shape.bounds.scale)) scale = shape.bounds.scale;
     const double target = centred ? shape.bounds.scale : 1.0;  // the space of the bound
@@ -300,7 +300,7 @@ void make_mean(MemoryPool& pool, const float* rows, ScoredRows& made, cudaStream
 {
     const std::uint32_t dimensions = made.dimensions;
     DeviceArray<double> partial(pool, std::size_t{sum_blocks} * dimensions, "column sums", stream);
-    // Of few dimensions each thread has a column of its own to go down: rows bound those.
+    // A thread sums a column, so with few dimensions the number of rows bounds the time of a launch.
     in_pieces(made.order.rows, std::max(dimensions, 512U), launch_elements / 2, [&](RowPiece piece) {
         sum_columns<<<sum_blocks, threads, 0, stream>>>(rows, piece, dimensions, partial.data());
         check_launch("column sums");

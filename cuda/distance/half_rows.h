@@ -1,6 +1,6 @@
-// What search reads of rows beside the rows themselves: for dot products and l2 their half-precision form, fp16 of
-// (row - mean) * scale with a power-of-two scale; for every metric a summand of the score of each position. Made when
-// an index is loaded; nothing of it is stored.
+// The forms of rows that exact search reads beside the rows: for dot products and l2 halves, fp16 of (row - mean) *
+// scale with a power-of-two scale; for every metric a summand of the score of each position. They are made when an
+// index is loaded, and never stored.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -58,7 +58,7 @@ struct PreparedQueries {
     QueryBound* bounds = nullptr;     // [padded]
     std::uint32_t* usable = nullptr;  // [padded]: 0 = scores of this query may overflow
     float* copies = nullptr;          // [padded][dimensions]: `floats` point here; null: to the queries as given
-    std::uint32_t* zeroed = nullptr;  // [3][padded]: set to zero, for what a search counts; or null
+    std::uint32_t* zeroed = nullptr;  // [3][padded]: set to zero, for counters of a search; or null
 };
 
 // Slot i gets query ids[i], or first + i where ids is null. queries: [][dimensions], on the device, or in page-locked

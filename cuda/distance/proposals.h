@@ -3,8 +3,8 @@
 //   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen;
 //   best: of each 256 positions those with the largest scores are appended, without a threshold: by streaming only.
 // Selection is thus fused into the distance tile as one comparison a pair; thresholds are tightened between ranges
-// (exact/thresholds.h). This takes the place of a k-selection queue in registers behind the tile (Faiss paper,
-// section 5.1): the comparison is all that a pair costs, whatever k is.
+// (passes/thresholds.h). It replaces a k-selection queue in registers behind the tile (Faiss paper, section 5.1),
+// because the comparison costs the same for every k.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,11 +27,11 @@ struct Proposal {
     std::uint32_t position;
 };
 
-// Of the slots of a batch; device pointers. An entry that finds no place is lost, but counted.
+// The output for the slots of a batch; device pointers. An entry beyond the capacity is counted, but not written.
 struct Proposals {
     Proposal* entries = nullptr;        // [slots][capacity]
     std::uint32_t* counts = nullptr;    // [slots]
-    const float* thresholds = nullptr;  // [slots]; +infinity: none is wanted
+    const float* thresholds = nullptr;  // [slots]; +infinity: no entry passes
     std::uint32_t capacity = 0;
     float* maxima = nullptr;            // not null: write maxima[slot][maxima_width] instead
     std::uint32_t maxima_width = 0;     // positions of the range / maxima_group
@@ -40,7 +40,7 @@ struct Proposals {
     std::uint32_t best = 0;             // of each best_group positions
 };
 
-// Positions [begin, end): begin a multiple of tile_rows, end too or the end of all.
+// Positions [begin, end). begin is a multiple of tile_rows; end is one too, or the number of positions.
 struct PositionRange {
     std::uint32_t begin;
     std::uint32_t end;
@@ -55,7 +55,7 @@ struct ProposalJob {
     PositionRange range{};
 };
 
-// Each enqueues launches of at most about 2 ms. Which of them serve a job: see propose().
+// Each enqueues launches of at most about 2 ms. propose() chooses between those that serve a job.
 void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream_t stream);  // sm_90a, half kinds
 void propose_portably(Context& context, const ProposalJob& job, cudaStream_t stream);        // half kinds
 void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t stream);    // any kind, few queries
@@ -64,7 +64,7 @@ void propose_by_l1_tiles(Context& context, const ProposalJob& job, cudaStream_t 
 // Whether this build and device can run propose_by_warp_groups.
 bool warp_groups_available(Context& context);
 
-// The best of these.
+// Calls the fastest of these that serves the job.
 void propose(Context& context, const ProposalJob& job, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

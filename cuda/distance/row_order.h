@@ -1,5 +1,5 @@
-// The order in which search goes over rows. Rows often lie in clusters, as they were inserted; a prefix of the
-// positions is to be a fair sample of them, so that thresholds found on it hold for the rest.
+// The order in which search goes over rows. Rows are often inserted cluster by cluster; a prefix of the positions must
+// be a fair sample of the rows, so that its thresholds hold for the rest.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct RowOrder {
     std::uint32_t positions() const { return groups * group; }
 };
 
-// Groups of one row for copies of rows, larger ones where rows are read in place.
+// group: 1 where search reads copies of rows, larger where it reads rows in place.
 RowOrder make_row_order(std::uint32_t rows, std::uint32_t group);
 
 }  // namespace pgwarp::cuda

@@ -8,7 +8,7 @@
 namespace pgwarp::cuda
 {
 
-// 0 for the largest score.
+// Smaller for larger scores.
 __device__ inline std::uint32_t descending_bits(float score)
 {
     return ~order_of(score);

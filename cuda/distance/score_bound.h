@@ -1,9 +1,9 @@
-// The proof of an exact answer. A score is what low precision makes of a pair: larger is nearer. lowest_score() says
-// how small the score of a row can be when the value that is emitted for it is at most `value`: a filter that kept all
-// rows with scores above a threshold has missed none of them if that is larger than the threshold.
+// The proof of an exact answer. A score is the value of a pair in low precision: larger is nearer. lowest_score() is
+// the least score of a row whose emitted value is at most `value`. A filter that kept all rows with scores above a
+// threshold has missed none of these rows if the least score is larger than the threshold.
 //
-// Scores of half rows: x and y are the query and the row, centred and scaled by a power of two, x' and y' what fp16
-// makes of them. l2: x'.y' - |y'|^2 / 2, where | |x' - y'| - |x - y| | <= |x - x'| + |y - y'|. Inner products: x'.y'.
+// Scores of half rows: x and y are the query and the row, centred and scaled by a power of two, x' and y' their fp16
+// roundings. l2: x'.y' - |y'|^2 / 2, where | |x' - y'| - |x - y| | <= |x - x'| + |y - y'|. Inner products: x'.y'.
 // Scores of float rows: minus the squared distance, the product, minus the L1 distance.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace pgwarp::cuda
 
 enum class ScoreKind : std::uint8_t { half_l2, half_dot, float_l2, float_dot, float_l1 };
 
-// Of all rows. "Stored" is the space of the half rows (centred, scaled); for float kinds that of the rows themselves.
+// Bounds over all rows. "Stored" is the space of the half rows (centred, scaled); for float kinds the rows' own space.
 struct RowBounds {
     Metric metric = Metric::l2;
     ScoreKind kind = ScoreKind::half_l2;
@@ -32,16 +32,17 @@ struct RowBounds {
     double summation = 0;  // a sum of products is off by at most this times the product of the norms
 };
 
-// Of one query.
+// Bounds of one query.
 struct QueryBound {
     double norm = 0;      // |x'|: stored space for half_l2, else the query's own
-    double residual = 0;  // |x - x'|, the same
+    double residual = 0;  // |x - x'|, in the space of `norm`
     double mean_dot = 0;  // <query, mean>
     double own_norm = 0;  // |query|
 };
 
-// Sums of `terms` products in single precision in any order, by units that may cut off what they align (tensor cores
-// before Hopper keep no spare bits): twice the unit roundoff a term, and the partial sums of tensor cores.
+// The error of sums of `terms` products in single precision, in any order, relative to the product of the norms. Units
+// may truncate the terms that they align (tensor cores before Hopper keep no spare bits), so a term counts twice the
+// unit roundoff; the rest covers the partial sums of tensor cores.
 PGWARP_HOST_DEVICE inline double summation_error(std::uint32_t terms)
 {
     return (1.25 * terms + 32) * 0x1p-23;
@@ -74,7 +75,8 @@ PGWARP_HOST_DEVICE inline double lowest_half_dot(const RowBounds& rows, const Qu
     return rows.scale * (dot - query.mean_dot) - error - 1e-11 * rows.scale * doubles;
 }
 
-// See the head of this file. NaN where there is no telling.
+// The least score of a row whose emitted value is at most `value` (see the head of this file); NaN where no bound is
+// known.
 PGWARP_HOST_DEVICE inline double lowest_score(const RowBounds& rows, const QueryBound& query, double value)
 {
     switch (rows.kind) {

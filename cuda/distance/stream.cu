@@ -1,6 +1,6 @@
-// Few queries: every row is read once, at the speed of the memory, and meets up to four queries that lie in shared
-// memory. Eight lanes share a row, 16 bytes each at a time; a warp works on 32 positions together, so that each lane
-// has eight loads under way and ends with the score of one position.
+// Proposals for few queries: every row is read once, at the speed of the memory, and compared with up to four queries
+// in shared memory. Eight lanes share a row, 16 bytes each at a time; a warp works on 32 positions together, so that
+// each lane has eight loads under way and ends with the score of one position.
 #include <algorithm>
 
 #include "device/chained_launch.cuh"
@@ -37,7 +37,7 @@ struct StreamArguments {
     bool aligned;  // float rows: 16-byte loads are legal
 };
 
-// What a lane reads of a row at a time.
+// The piece of a row that a lane reads at a time.
 struct HalfPiece {
     static constexpr std::uint32_t elements = 8;
     uint4 bits;
@@ -172,8 +172,8 @@ __device__ void accumulate(const StreamArguments& arguments, const float* querie
     }
 }
 
-// Appends the best of the block's scores, one of each thread: each counts how many come before its own. The last bits
-// of a score make way for the thread's number, so that no two are the same: what is appended is as good as the best.
+// Appends the best of the block's scores, of which each thread holds one and counts those before it. The last bits of a
+// score make way for the thread's number, so that no two are equal; left_out holds the true largest score left out.
 __device__ void append_best(const Proposals& out, std::uint32_t slot, std::uint32_t position, float score)
 {
     __shared__ __align__(16) std::uint32_t order[block_threads];
@@ -188,7 +188,7 @@ __device__ void append_best(const Proposals& out, std::uint32_t slot, std::uint3
         const uint4 four = *reinterpret_cast<const uint4*>(&order[j]);
         place += (four.x < own ? 1 : 0) + (four.y < own ? 1 : 0) + (four.z < own ? 1 : 0) + (four.w < own ? 1 : 0);
     }
-    const bool is_row = score > -INFINITY;  // those that are none come last
+    const bool is_row = score > -INFINITY;  // positions without a row come last
     const bool is_best = is_row && place < out.best;
     const int appended = __syncthreads_count(is_best);
     if (threadIdx.x == 0) begin = atomicAdd(&out.counts[slot], appended);
@@ -204,14 +204,14 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
 {
     extern __shared__ __align__(16) float shared_queries[];
     wait_for_kernel_before();
-    let_next_start();  // or blocks of a build take the places of those that end here
+    let_next_start();  // otherwise blocks of a build take the multiprocessors that become free
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;
     const bool maxima = arguments.out.maxima != nullptr;
     const bool best = arguments.out.left_out != nullptr;
     float threshold[width];
     float factor[width];
-    float own[width];  // scores of this thread's position, where the block looks at each no more than once
+    float own[width];  // with `best`: scores of this thread's one position
 #pragma unroll
     for (int q = 0; q < width; ++q) {
         const std::uint32_t slot = arguments.first_slot + q;
@@ -224,7 +224,7 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
     for (std::uint32_t first = arguments.begin + (blockIdx.x * (block_threads / 32) + threadIdx.x / 32) * 32;
          first < arguments.end; first += warps * warp_positions) {
         const std::uint32_t position = first + lane;
-        const float penalty = arguments.penalties[position];  // early: nothing is to be waited for at the end
+        const float penalty = arguments.penalties[position];  // loaded early, so that the end does not wait for it
         float sums[width][lane_rows] = {};
         accumulate<kind, Piece, width>(arguments, shared_queries,
                                        Piece::index_of(arguments, first) + lane / row_lanes * lane_rows, sums);

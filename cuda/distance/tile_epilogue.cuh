@@ -1,6 +1,6 @@
-// What follows the products of a tile, shared by the matrix kernels. A thread holds, as the matrix instructions leave
-// them, products of two queries (rows lane / 4 and lane / 4 + 8 of its warp's 16) with 32 of 128 rows:
-// products[4 j + 2 q + c] belongs to query q and column 8 j + 2 (lane % 4) + c.
+// From the products of a tile to scores and proposals, shared by the matrix kernels. A thread holds, as the matrix
+// instructions leave them, products of two queries (rows lane / 4 and lane / 4 + 8 of its warp's 16) with 32 of 128
+// rows: products[4 j + 2 q + c] belongs to query q and column 8 j + 2 (lane % 4) + c.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ __device__ inline float2 make_scores(float (&products)[thread_products], float2 
     return largest;
 }
 
-// Four scores that only a run-time index names: j is the same in all lanes, so this is a jump and four moves.
+// The four scores of group j. j is known at run time only, but equal in all lanes, so the switch is a jump and four
+// moves.
 __device__ inline float4 scores_at(const float (&scores)[thread_products], int j)
 {
 #define PGWARP_SCORES(n) \
@@ -58,8 +59,9 @@ __device__ inline float4 scores_at(const float (&scores)[thread_products], int j
 #undef PGWARP_SCORES
 }
 
-// For every score above its query's threshold: emit(hit, query 0 or 1, column, score), called by the whole warp. The
-// body is there once, as 64 copies of it would not stay in the instruction cache.
+// Calls emit(hit, query 0 or 1, column, score) by the whole warp for the scores of those groups that have one above its
+// query's threshold; hit tells which scores are above. The loop is not unrolled, because 64 copies of emit would not
+// stay in the instruction cache.
 template <class Emit>
 __device__ inline void emit_above(const float (&scores)[thread_products], float2 threshold, const Emit& emit)
 {

@@ -1,5 +1,5 @@
-// L1 distances have no matrix form: a subtraction and an addition of the absolute value for every pair and dimension,
-// in registers, 128 queries by 128 rows a block, 8 by 8 a thread.
+// Proposals by L1 distances, which have no matrix form: a subtraction and an addition of the absolute value for every
+// pair and dimension, in registers, 128 queries by 128 rows a block, 8 by 8 a thread.
 #include <algorithm>
 
 #include "device/error.h"
@@ -53,7 +53,7 @@ __device__ Fetched fetch_both(const float* vector, std::uint32_t d, const L1Argu
             fetch(vector, d + 4, arguments.dimensions, arguments.aligned)};
 }
 
-// Dimension-major in shared memory.
+// Stores the eight elements, dimension-major.
 __device__ void put(float* shared, const Fetched& value)
 {
     float* to = shared + threadIdx.x % 2 * 8 * stride + threadIdx.x / 2;
@@ -67,7 +67,7 @@ __device__ void put(float* shared, const Fetched& value)
     to[7 * stride] = value.high.w;
 }
 
-// The eight of 128 that are a thread's: 4 i .. 4 i + 3 and 64 more.
+// The values of eight of 128 vectors: 4 i to 4 i + 3, and the same 64 further on.
 __device__ void read_eight(const float* shared, std::uint32_t i, float (&values)[8])
 {
     *reinterpret_cast<float4*>(values) = *reinterpret_cast<const float4*>(shared + 4 * i);

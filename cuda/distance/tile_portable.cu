@@ -1,9 +1,11 @@
-// The matrix kernel for tensor cores from sm_75 on: blocks of eight warps, 128 queries by 128 rows, blocks of 32
-// dimensions in shared memory.
+// The matrix kernel for tensor cores from sm_75 on: blocks of four warps, 64 queries by 128 rows, 64 dimensions at a
+// time in shared memory. Copies of the next dimensions run beside the products, where the device has asynchronous
+// copies.
 #include <algorithm>
 
 #include "device/error.h"
 #include "distance/tile_epilogue.cuh"
+#include "rows/matrix_tile.cuh"
 
 namespace pgwarp::cuda
 {
@@ -11,10 +13,12 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr std::uint32_t block_queries = 128;
-constexpr std::uint32_t block_halves = 32;
-constexpr std::uint32_t stride = block_halves + 8;  // a row's place in the banks moves on by 20 words: no conflicts
-constexpr unsigned block_threads = 256;
+constexpr std::uint32_t block_queries = 64;
+constexpr unsigned block_threads = 128;
+constexpr std::uint32_t query_bytes = block_queries * rows::tile_depth * sizeof(__half);
+constexpr std::uint32_t stage_bytes = query_bytes + tile_rows * rows::tile_depth * sizeof(__half);
+static_assert(tile_rows == rows::strip_columns && thread_products == rows::strip_sums);
+static_assert(dimension_multiple % rows::tile_depth == 0 && tile_queries % block_queries == 0);
 
 struct PortableArguments {
     Proposals out;
@@ -27,61 +31,55 @@ struct PortableArguments {
     std::uint32_t tiles;
 };
 
-// d += a b^T, 16 x 8 x 8.
-__device__ void multiply(float* d, std::uint32_t a0, std::uint32_t a1, std::uint32_t b)
+// Dimensions [d, d + tile_depth) of `count` vectors into a tile.
+__device__ void load_tile(const __half* from, std::uint32_t count, std::uint32_t dimensions, unsigned char* to)
 {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a0), "r"(a1), "r"(b));
-}
-
-// 128 rows of block_halves halves into shared memory.
-__device__ void load_block(const __half* from, std::uint32_t dimensions, __half* to)
-{
-    for (std::uint32_t i = threadIdx.x; i < 128 * block_halves / 8; i += block_threads) {
-        const std::uint32_t row = i / (block_halves / 8);
-        const std::uint32_t piece = i % (block_halves / 8);
-        *reinterpret_cast<uint4*>(to + row * stride + piece * 8) =
-            *reinterpret_cast<const uint4*>(from + std::size_t{row} * dimensions + piece * 8);
+    for (std::uint32_t i = threadIdx.x; i < count * 8; i += block_threads) {
+        rows::copy_piece(to + rows::tile_offset(i / 8, i % 8), from + std::size_t{i / 8} * dimensions + i % 8 * 8,
+                         true);
     }
 }
 
-__device__ std::uint32_t pair_at(const __half* halves)
+__global__ __launch_bounds__(block_threads, 3) void portable_tiles(const PortableArguments arguments)
 {
-    return *reinterpret_cast<const std::uint32_t*>(halves);
-}
-
-__global__ __launch_bounds__(block_threads) void portable_tiles(const PortableArguments arguments)
-{
-    __shared__ __align__(16) __half queries[block_queries * stride];
-    __shared__ __align__(16) __half rows[tile_rows * stride];
+    __shared__ __align__(1024) unsigned char ring[rows::ring_stages * stage_bytes];
     const std::uint32_t lane = threadIdx.x % 32;
-    const std::uint32_t query = threadIdx.x / 32 * 16 + lane / 4;
-    const std::uint32_t slot = blockIdx.x * block_queries + query;
+    const std::uint32_t warp_query = threadIdx.x / 32 * 16;
+    const std::uint32_t slot = blockIdx.x * block_queries + warp_query + lane / 4;
     const float2 factor{arguments.factors[slot], arguments.factors[slot + 8]};
     const bool maxima = arguments.out.maxima != nullptr;
     float2 threshold{};
     if (!maxima) threshold = {arguments.out.thresholds[slot], arguments.out.thresholds[slot + 8]};
     const __half* first_query = arguments.queries + std::size_t{blockIdx.x} * block_queries * arguments.dimensions;
-    for (std::uint32_t tile = blockIdx.y; tile < arguments.tiles; tile += gridDim.y) {
-        const std::uint32_t position = (arguments.first_tile + tile) * tile_rows;
-        float products[thread_products] = {};
-        for (std::uint32_t d = 0; d < arguments.dimensions; d += block_halves) {
-            __syncthreads();
-            load_block(first_query + d, arguments.dimensions, queries);
-            load_block(arguments.rows + std::size_t{position} * arguments.dimensions + d, arguments.dimensions, rows);
-            __syncthreads();
-#pragma unroll
-            for (std::uint32_t k = 0; k < block_halves; k += 8) {
-                const std::uint32_t at = k + 2 * (lane % 4);
-                const std::uint32_t a0 = pair_at(queries + query * stride + at);
-                const std::uint32_t a1 = pair_at(queries + (query + 8) * stride + at);
-#pragma unroll
-                for (std::uint32_t j = 0; j < tile_rows / 8; ++j) {
-                    multiply(products + 4 * j, a0, a1, pair_at(rows + (8 * j + lane / 4) * stride + at));
-                }
-            }
+    const std::uint32_t depths = arguments.dimensions / rows::tile_depth;
+    const std::uint32_t steps = (arguments.tiles - blockIdx.y + gridDim.y - 1) / gridDim.y * depths;
+    const auto tile_of = [&](std::uint32_t step) { return blockIdx.y + step / depths * gridDim.y; };
+    const auto load = [&](std::uint32_t step) {
+        if (step < steps) {
+            const std::uint32_t d = step % depths * rows::tile_depth;
+            const std::size_t position = std::size_t{arguments.first_tile + tile_of(step)} * tile_rows;
+            unsigned char* stage = ring + step % rows::ring_stages * stage_bytes;
+            load_tile(first_query + d, block_queries, arguments.dimensions, stage);
+            load_tile(arguments.rows + position * arguments.dimensions + d, tile_rows, arguments.dimensions,
+                      stage + query_bytes);
         }
+        rows::commit_copies();
+    };
+    float products[thread_products] = {};
+    if (rows::ring_stages > 1) load(0);
+    for (std::uint32_t step = 0; step < steps; ++step) {
+        if (rows::ring_stages == 1) {
+            __syncthreads();
+            load(step);
+        }
+        rows::wait_for_copies<0>();
+        __syncthreads();
+        if (rows::ring_stages > 1) load(step + 1);
+        const unsigned char* stage = ring + step % rows::ring_stages * stage_bytes;
+        rows::multiply_strip(products, stage, static_cast<int>(warp_query), stage + query_bytes);
+        if ((step + 1) % depths != 0) continue;
+        const std::uint32_t tile = tile_of(step);
+        const std::uint32_t position = (arguments.first_tile + tile) * tile_rows;
         const float2 largest = make_scores(products, factor, arguments.penalties + position);
         if (maxima) {
             float* out = arguments.out.maxima + std::size_t{slot} * arguments.out.maxima_width + 4 * tile + lane % 4;
@@ -92,6 +90,8 @@ __global__ __launch_bounds__(block_threads) void portable_tiles(const PortableAr
                 if (hit) append(arguments.out, slot + 8 * second, position + column, score);
             });
         }
+#pragma unroll
+        for (float& product : products) product = 0;
     }
 }
 
@@ -107,11 +107,11 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
     arguments.penalties = job.penalties;
     arguments.factors = job.queries.factors;
     arguments.dimensions = job.rows->padded_dimensions;
-    const std::uint32_t query_blocks = job.queries.padded / block_queries;
+    const std::uint32_t query_blocks = (job.queries.count + block_queries - 1) / block_queries;
     const std::uint32_t begin = job.range.begin / tile_rows;
     const std::uint32_t end = (job.range.end + tile_rows - 1) / tile_rows;
     const auto launch_tiles = static_cast<std::uint32_t>(
-        std::max(1.0, launch_products / (double{1} * job.queries.padded * arguments.dimensions * tile_rows)));
+        std::max(1.0, launch_products / (double{1} * query_blocks * block_queries * arguments.dimensions * tile_rows)));
     const auto blocks = static_cast<std::uint32_t>(context.multiprocessors()) * 8;
     for (std::uint32_t tile = begin; tile < end; tile += launch_tiles) {
         arguments.first_tile = tile;

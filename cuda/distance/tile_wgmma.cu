@@ -27,7 +27,7 @@ constexpr std::uint32_t resident_dimensions = 256;
 constexpr std::uint32_t consumer_warps = 16;
 constexpr unsigned consumer_threads = consumer_warps * 32;
 constexpr unsigned block_threads = consumer_threads + 128;
-constexpr std::uint32_t list_entries = 96;  // scores that pass are collected by each warp, and given out together
+constexpr std::uint32_t list_entries = 96;  // of each warp's list of passed scores, which are appended together
 constexpr std::uint32_t largest_stages = 8;
 constexpr unsigned cluster_blocks = 2;
 
@@ -97,7 +97,7 @@ __device__ Unit unit_of(const TileArguments& arguments, std::uint32_t index)
             static_cast<std::uint32_t>((split + 1) * arguments.tiles / arguments.splits)};
 }
 
-// A ring of stages, and which pass over it this is.
+// A place in the ring of stages, and the parity of the pass over the ring.
 struct Ring {
     std::uint32_t stage = 0;
     std::uint32_t phase = 0;
@@ -115,7 +115,7 @@ __device__ std::uint32_t address_of(const std::uint64_t& barrier)
     return hopper::shared_address(&barrier);
 }
 
-// One thread brings in everything.
+// One thread loads queries, rows and penalties into shared memory.
 template <bool resident>
 __device__ void produce(const TileArguments& arguments, const CUtensorMap* query_map, const CUtensorMap* row_map,
                         unsigned char* shared, Control& control)
@@ -214,7 +214,7 @@ __device__ void multiply_tile(const TileArguments& arguments, std::uint32_t base
     hopper::matrix_wait<0>();
 }
 
-// What one warp has found and not yet given out.
+// The passed scores of a warp that are not yet appended.
 struct WarpList {
     uint2* entries;  // in shared memory: score; query within the tile << 24 | position within the unit
     std::uint32_t count = 0;
@@ -333,7 +333,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
         asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
         consume<maxima, resident>(arguments, shared, control);
     }
-    // Nobody leaves while the other block of the cluster may still reach into this one's memory.
+    // A block stays while the other block of the cluster may still access its shared memory.
     if constexpr (!resident) {
         __syncwarp();
         hopper::cluster_sync();
@@ -376,7 +376,7 @@ CUtensorMap map_of(const __half* matrix, std::uint32_t rows, std::uint32_t dimen
     return map;
 }
 
-// How many pieces to cut the tiles into so that the last wave of units is nearly full.
+// The number of pieces of the tiles with which the last wave of units is nearly full.
 std::uint32_t choose_splits(std::uint32_t tiles, std::uint32_t query_tiles, std::uint32_t workers,
                             std::uint32_t least_tiles)
 {

@@ -1,3 +1,4 @@
+// The searcher of exact search on the device: rows as floats, small searches and passes.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -45,7 +46,7 @@ public:
 
     void write(const std::string&, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
-        // Halves become floats on the way.
+        // Halves become floats while they are loaded.
         const std::size_t growth = in_halves_ ? sizeof(float) / sizeof(half_bits) : 1;
         const std::size_t stored_bytes = vectors_.bytes() / growth;
         if (offset > stored_bytes || bytes.size() > stored_bytes - offset) {
@@ -79,7 +80,8 @@ public:
         check(cudaMemcpyAsync(vectors_.data() + to * dimensions_, other->vectors_.data() + first * dimensions_,
                               count * dimensions_ * sizeof(float), cudaMemcpyDeviceToDevice, loading_),
               "copying vectors");
-        loading_.stream().synchronize();  // the other may go now
+        // The caller may free the other searcher after the copy.
+        loading_.stream().synchronize();
         return true;
     }
 
@@ -116,12 +118,12 @@ protected:
     std::size_t row_count() const override { return count_; }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {
-        constexpr double sorting_cost = 1000;  // of a row among all, in float operations
+        constexpr double sorting_cost = 1000;  // float operations to sort one row among all
         const auto asked = static_cast<double>(batch.count);
         return patience_for(asked * count_ * (2.0 * dimensions_ + sorting_cost), 0,
                             paced_operations(asked, count_, dimensions_));
     }
-    // The penalties of positions, dead rows marked.
+    // The form: the penalties of positions, dead rows marked.
     void make_form(Tombstones& dead, const Context::Lease& stream) const override
     {
         const std::size_t bytes = rows_.scored.padded_positions * sizeof(float);
@@ -151,9 +153,9 @@ private:
 
     Metric metric_;
     std::uint32_t dimensions_;
-    bool in_halves_;  // what is loaded; resident are floats, for cosine of unit length
+    bool in_halves_;  // halves are loaded; resident are floats, made unit vectors for cosine
     std::uint32_t count_ = 0;
-    Context::Lease loading_;  // what is resident is freed in its order
+    Context::Lease loading_;  // device arrays are freed in the order of its stream
     DeviceArray<float> vectors_;
     ExactRows rows_;
     mutable std::atomic<std::uint64_t> queries_{0};
@@ -162,8 +164,8 @@ private:
     mutable std::atomic<std::uint64_t> scanned_{0};
 };
 
-// In float operations of the CPU, by which the engine tells what its I/O threads may do themselves: a batch of some
-// hundred queries at a time, and nothing that takes the device a millisecond.
+// In float operations of the CPU, by which the engine decides which batches its I/O threads search themselves: batches
+// of some hundred queries, and no work that takes the device a millisecond.
 double DeviceExactSearcher::search_cost(const SearchBatch& batch) const
 {
     constexpr double batched = 8e3;
@@ -193,7 +195,8 @@ void DeviceExactSearcher::search_queries(const SearchBatch& batch, const Tombsto
 void DeviceExactSearcher::search_many(const SearchBatch& batch, const Round& round, const DeadRows& dead,
                                       Results& results, ThreadPool& pool) const
 {
-    constexpr std::size_t most_results = std::size_t{10} << 20;  // of a chunk: some 128 MiB
+    // Results of one chunk: some 128 MiB.
+    constexpr std::size_t most_results = std::size_t{10} << 20;
     const auto plan_of = [&](std::size_t queries, std::size_t) {
         ChunkPlan plan;
         plan.k = std::min(batch.k, count_);
@@ -261,7 +264,7 @@ ExactStatistics exact_statistics(const Searcher& searcher)
     return dynamic_cast<const DeviceExactSearcher&>(searcher).statistics();
 }
 
-// The CPU's builder, which only stores rows, and the searcher on the device with the most room.
+// The CPU's builder, which only stores rows, and a searcher on the device with the most free memory.
 const MethodFactory& exact_method()
 {
     static const MethodFactory factory{.method = Method::exact,

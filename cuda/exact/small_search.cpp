@@ -21,12 +21,13 @@ bool serves_small(const ExactRows& rows, std::size_t count, std::uint32_t k)
 
 SmallPlan plan_small_search(const Context& context, const ExactRows& rows, std::size_t count, std::uint32_t k)
 {
-    constexpr std::size_t read_in_place = std::size_t{32} << 10;  // bytes: kernels read few where they lie
+    // Bytes of queries that kernels read in place, without a copy to the device.
+    constexpr std::size_t read_in_place = std::size_t{32} << 10;
     SmallPlan plan;
     plan.count = static_cast<std::uint32_t>(count);
     plan.k = k;
     plan.passes = make_plan(context, rows, k, plan.count);
-    // Streaming reads the slots of queries alone, tiles all of theirs.
+    // Streaming kernels read only the slots of queries, tile kernels all slots of a tile.
     plan.slots = count <= streamed_queries ? plan.count : tile_queries;
     plan.reads_in_place = count * rows.dimensions * sizeof(float) <= read_in_place;
     plan.watched = std::chrono::milliseconds(2);

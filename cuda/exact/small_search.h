@@ -1,6 +1,5 @@
-// Exact search of few queries at a time, made for the latency of one: launches that overlap, queries read from
-// page-locked memory, and the answer written there. Queries that cannot be proved are marked not_proved and left to
-// passes/exact_search.h.
+// Exact search of few queries, made for low latency: overlapping launches, queries read from page-locked memory and
+// answers written there. Queries without a proof are marked not_proved and left to passes/exact_search.h.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +18,10 @@ struct SmallPlan : ChunkPlan {
 
 bool serves_small(const ExactRows& rows, std::size_t count, std::uint32_t k);
 
-// serves_small(rows, count, k); k: at most rows.
+// Requires serves_small(rows, count, k). k: at most rows.rows.
 SmallPlan plan_small_search(const Context& context, const ExactRows& rows, std::size_t count, std::uint32_t k);
 
-// penalties: null = the rows' own.
+// penalties: of all positions, with dead rows marked; null where no row is dead.
 void enqueue_small_search(Context& context, const ExactRows& rows, const SmallPlan& plan, const Chunk& chunk,
                           const float* penalties);
 

@@ -15,7 +15,7 @@ constexpr unsigned block_threads = 256;
 constexpr std::uint32_t block_rows = block_threads / canonical_lanes;
 constexpr std::uint64_t launch_elements = std::uint64_t{1} << 30;
 
-// Eight lanes to a row. Each writes what it alone has read, after the sum that all have had a part in.
+// Eight lanes compute one row. Each lane writes only elements that it alone reads, after the sum that all lanes join.
 __global__ void unit_rows(float* rows, std::uint32_t first, std::uint32_t end, std::uint32_t dimensions)
 {
     const std::uint32_t row = first + blockIdx.x * block_rows + threadIdx.x / canonical_lanes;

@@ -1,4 +1,4 @@
-// Rows of any length that an index by cosine keeps: made unit vectors where they lie, when it is loaded.
+// Scaling of the rows of a cosine index to unit length, in place, while the index is loaded.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +8,8 @@
 namespace pgwarp::cuda
 {
 
-// Divides each row of device memory [count][dimensions] by its canonical norm, which isn't 0: the floats that the CPU
-// makes of it. Asynchronous.
+// Divides each row of device memory [count][dimensions] by its canonical norm, which must not be 0. The floats have the
+// bits of the CPU's. Asynchronous. Throws CudaError.
 void make_unit_rows(float* rows, std::uint32_t count, std::uint32_t dimensions, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

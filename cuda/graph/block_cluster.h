@@ -1,14 +1,14 @@
-// Several groups of threads at one search: the first goes through the graph and tells the others what comes next; each
-// scores its part of it and writes the scores where the first gathers them. Free of CUDA.
+// A search by several groups of threads. The first group traverses the graph and publishes the rows to expand. Every
+// group scores its part of their links and writes the scores to the first group's memory. Free of CUDA.
 //
 // A BlockCluster has, for each of its groups,
-//   shares        true: Traversal::run() reckons with others
-//   size(), own() groups of the block cluster, and the number of the calling one
-//   helps()       whether the others score the links of the rows that are expanded as well, not the starts alone
-//   leader()      the Memory of the first group, as the calling one sees it
-//   begin()       arrive() of a group that has written nothing yet that others read
-//   arrive(), wait()  in turn, by all threads: none comes back from wait() before all have arrived, and what was
-//                     written before that is seen
+//   shares        true: Traversal::run() works with other groups
+//   size(), own() the number of groups of the block cluster, and the number of the calling one
+//   shares_scores() whether the groups share the scores of each turn, or only the scores of the starts
+//   leader()      the Memory of the first group, in the address space of the calling one
+//   begin()       arrive() of a group that has not yet written memory that other groups read
+//   arrive(), wait()  called in turn by all threads: wait() returns after all groups have arrived, and then memory that
+//                     was written before their arrival is visible
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 namespace pgwarp::cuda::graph
 {
 
-// What the first group tells the others, in its memory.
+// The task of a turn, which the first group publishes in its memory.
 struct ClusterTask {
-    std::uint32_t parents = 0;         // 0: the search is at its end
-    std::uint32_t rows[most_steps]{};  // whose links are to be scored
+    std::uint32_t parents = 0;         // rows to expand; 0: the search has ended
+    std::uint32_t rows[most_steps]{};  // the rows whose links are scored
 };
 
-// The way of a group that is alone.
+// The block cluster of a search by a single group.
 struct NoBlockCluster {
     static constexpr bool shares = false;
-    static constexpr bool helps() { return false; }
+    static constexpr bool shares_scores() { return false; }
 };
 
 struct Part {
@@ -36,7 +36,7 @@ struct Part {
     PGWARP_HOST_DEVICE std::uint32_t size() const { return end - begin; }
 };
 
-// Of `count` pieces of work, those of the calling group.
+// The calling group's part of `count` pieces of work.
 template <class BlockCluster>
 PGWARP_HOST_DEVICE inline Part part_of(const BlockCluster& block_cluster, std::uint32_t count)
 {

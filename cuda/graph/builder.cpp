@@ -1,4 +1,4 @@
-// A build on the device: the CPU's builder with its long steps taken over.
+// The graph build on the device: the CPU's builder with its long steps replaced.
 #include <algorithm>
 #include <new>
 #include <unordered_set>
@@ -24,14 +24,14 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-constexpr std::size_t fewest_rows = fewest_compared;                  // fewer are the CPU's
-constexpr std::size_t most_compared_with_all = std::size_t{4} << 20;  // more are grouped
+constexpr std::size_t fewest_rows = fewest_compared;                  // the CPU builds smaller graphs
+constexpr std::size_t most_compared_with_all = std::size_t{4} << 20;  // larger sets of rows are grouped
 constexpr std::uint64_t seed = 0x67726170;
-constexpr std::size_t rows_per_seed = 40;  // of the sample that the seeds' clusters are made of
+constexpr std::size_t rows_per_seed = 40;  // rows of the k-means sample for each seed
 constexpr std::size_t seed_iterations = 4;
 constexpr std::size_t queries_of_step = 4096;
 
-// What is on the device while a build runs.
+// The data in device memory while a build runs.
 struct Resident {
     explicit Resident(Context& context)
         : build(context), lease(context.lease(Priority::build)), staging(static_cast<cudaStream_t>(lease))
@@ -43,7 +43,7 @@ struct Resident {
     Context::Lease lease;
     Staging staging;
     DeviceArray<float> rows;
-    const float* host_rows = nullptr;  // those in `rows`
+    const float* host_rows = nullptr;  // the host's copy of `rows`
 };
 
 class DeviceSteps : public GraphBuildSteps
@@ -75,7 +75,7 @@ private:
     std::unique_ptr<Resident> resident_;
 };
 
-// Once for each set of rows.
+// Uploads each set of rows once.
 const float* DeviceSteps::upload(std::span<const float> rows, ThreadPool& pool, const CancelToken* cancel)
 {
     if (resident_ == nullptr) {
@@ -92,8 +92,8 @@ const float* DeviceSteps::upload(std::span<const float> rows, ThreadPool& pool, 
     return resident_->rows.data();
 }
 
-// The rows nearest to the centres of clusters, as many as there are seeds: so no cluster goes without, however dense
-// others are.
+// Chooses the rows nearest to the centres of clusters, with one cluster for each seed: sparse clusters get a seed
+// however dense others are.
 std::vector<std::uint32_t> DeviceSteps::choose_seeds(const ExactRows& rows, const DeadRows& left_out,
                                                      const BuildProgress& progress) const
 {
@@ -205,7 +205,7 @@ std::optional<std::vector<std::vector<std::uint32_t>>> DeviceSteps::truth(Metric
                                                                           const std::vector<std::uint32_t>& sample,
                                                                           ThreadPool& pool, const CancelToken* cancel)
 {
-    // The device's truth knows products and L2.
+    // calibration_truth() does not support l1.
     if (metric == Metric::l1 || resident_ == nullptr) return std::nullopt;
     try {
         const float* vectors = upload(rows, pool, cancel);
@@ -220,14 +220,14 @@ std::vector<std::uint32_t> DeviceSteps::reach(const GraphEdges& edges, std::span
 {
     if (edges.count() < fewest_rows) return {};
     try {
-        ThreadPool alone(1);
+        ThreadPool one_thread(1);
         check(cudaSetDevice(context_.device()), "choosing the device");
         const Context::Build build(context_);
         const Context::Lease lease = context_.lease(Priority::build);
         DeviceArray<std::uint32_t> neighbours(context_.pool(), edges.neighbours.size(), "graph build", lease);
         {
             Staging staging(lease);
-            staging.upload(edges.neighbours.data(), neighbours.bytes(), neighbours.data(), alone, nullptr);
+            staging.upload(edges.neighbours.data(), neighbours.bytes(), neighbours.data(), one_thread, nullptr);
         }
         return reach_rows(context_, neighbours.data(), static_cast<std::uint32_t>(edges.count()),
                           static_cast<std::uint32_t>(edges.degree), from, lease);
@@ -236,7 +236,7 @@ std::vector<std::uint32_t> DeviceSteps::reach(const GraphEdges& edges, std::span
     }
 }
 
-// The first search of the calibration: what the build kept on the device is of no more use.
+// Called for the calibration. The build's device memory is not needed any more.
 std::unique_ptr<Searcher> DeviceSteps::make_searcher(const IndexShape& shape, const ParameterList& options,
                                                      std::span<const ArrayShape> arrays)
 {

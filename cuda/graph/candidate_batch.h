@@ -1,6 +1,5 @@
-// Rows on their way into the queue of a search: many threads put them down, and when they are scored the queue takes
-// them in. What the beginning of a traversal and its turns have in common. Free of CUDA; Group and Memory as in
-// traversal.h and queue.h.
+// A batch of rows on the way into the queue of a search. Many threads add rows; after scoring, the queue takes the
+// entries. Start and turns of a traversal both use it. Free of CUDA; Group and Memory as in traversal.h and queue.h.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// All that is given has to outlive the intake.
+// The arguments of the constructor must outlive the object.
 template <class Group, class Memory>
 class CandidateBatch
 {
@@ -24,13 +23,13 @@ public:
     {
     }
 
-    // [degree]
+    // The neighbours [degree] of a row.
     PGWARP_HOST_DEVICE const std::uint32_t* neighbours_of(std::uint32_t row) const
     {
         return neighbours_ + static_cast<std::size_t>(row) * shape_.degree;
     }
 
-    // Before all else. A barrier has to follow.
+    // Called first. The caller adds a barrier.
     PGWARP_HOST_DEVICE void clear() const
     {
         clear_located();
@@ -38,7 +37,7 @@ public:
         for (std::uint32_t i = turns_counter; i < queue_counters; ++i) memory_.counters()[i] = 0;
     }
 
-    // Adds to turns_counter or another from there on: in shared memory, since registers are scarcer.
+    // Adds to turns_counter or a later counter. The counters are in shared memory, as registers are scarcer.
     PGWARP_HOST_DEVICE void count(std::uint32_t counter, std::uint32_t more) const
     {
         if (counts_here()) memory_.counters()[counter] += more;
@@ -49,21 +48,22 @@ public:
         return {counters[turns_counter], counters[expanded_counter], counters[scored_counter]};
     }
 
-    // Rows that were put down, and whether one of them may have been so before.
+    // The number of rows added, and whether one of them may have been added before.
     PGWARP_HOST_DEVICE std::uint32_t located() const { return memory_.counters()[located_counter]; }
     PGWARP_HOST_DEVICE bool lost() const { return memory_.counters()[lost_counter] != 0; }
-    // By all threads of the group, where they know what is put down.
+    // Sets the number of rows where the caller has written memory.rows() itself. Called by all threads of the group.
     PGWARP_HOST_DEVICE void set_located(std::uint32_t count) const
     {
         if (group_.rank() == 0) memory_.counters()[located_counter] = count;
     }
     PGWARP_HOST_DEVICE void set_lost() const { group_.store(&memory_.counters()[lost_counter], 1); }
 
-    // Of row_of_number(0) and so on those that is_wanted(row) go to rows(), to be scored.
+    // Adds those of row_of_number(0), ..., row_of_number(count - 1) for which is_wanted(row). Skips no_row_here. Ends
+    // with a barrier.
     template <class RowOf, class Wanted>
     PGWARP_HOST_DEVICE void add_rows_if(std::uint32_t count, const RowOf& row_of_number, const Wanted& is_wanted) const
     {
-        // All threads of a warp go through the same turns.
+        // All threads of a warp must make the same number of steps.
         for (std::uint32_t base = 0; base < count; base += group_.size()) {
             const std::uint32_t i = base + group_.rank();
             const std::uint32_t row = i < count ? row_of_number(i) : no_row_here;
@@ -79,7 +79,8 @@ public:
         add_rows_if(count, row_of_number, [](std::uint32_t) { return true; });
     }
 
-    // take(entry) of what other groups have scored, by whole warps. A barrier has to follow.
+    // Calls take(entry) for the first `count` entries that other groups have scored, by whole warps. The caller adds a
+    // barrier.
     template <class Take>
     PGWARP_HOST_DEVICE void take_gathered(std::uint32_t count, const Take& take) const
     {
@@ -89,7 +90,8 @@ public:
         }
     }
 
-    // Rows were scored: those that were offered come into the queue. The rest as Queue::take_in says.
+    // Moves the offered entries into the queue after the rows were scored. The other parameters are those of
+    // Queue::take_in().
     template <class Entered, class Left>
     PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t scored, bool repeats,
                                          const Entered& entered, const Left& left) const
@@ -107,7 +109,7 @@ public:
     }
 
 private:
-    // The thread that has least to do.
+    // The last thread counts, as it has the least other work.
     PGWARP_HOST_DEVICE bool counts_here() const { return group_.rank() + 1 == group_.size(); }
 
     PGWARP_HOST_DEVICE void clear_located() const
@@ -117,7 +119,7 @@ private:
         memory_.counters()[lost_counter] = 0;
     }
 
-    // A row that comes at such a place of the queue will soon be expanded.
+    // Prefetches the links of a row that enters the queue at one of the first places, as it will soon be expanded.
     PGWARP_HOST_DEVICE void bring_near(std::uint32_t row, std::uint32_t place) const
     {
         if (place >= shape_.near_places) return;

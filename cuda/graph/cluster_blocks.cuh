@@ -1,5 +1,5 @@
-// The blocks of a cluster that search for one query (block_cluster.h), from sm_90 on; elsewhere one block is
-// alone.
+// The BlockCluster (block_cluster.h) of the thread blocks of a cluster that search for one query, from sm_90 on.
+// Elsewhere a query has a single block.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -19,14 +19,14 @@ class ClusterBlocks
 public:
     static constexpr bool shares = true;
 
-    // shared: the calling block's memory, laid out the same in all of them.
-    __device__ ClusterBlocks(std::uint32_t size, bool helps, unsigned char* shared, const SharedLayout& layout)
-        : size_(size), helps_(helps), shared_(shared), layout_(layout)
+    // shared: the calling block's memory. The layout is the same in all blocks.
+    __device__ ClusterBlocks(std::uint32_t size, bool shares_scores, unsigned char* shared, const SharedLayout& layout)
+        : size_(size), shares_scores_(shares_scores), shared_(shared), layout_(layout)
     {
     }
     __device__ std::uint32_t size() const { return size_; }
     __device__ std::uint32_t own() const { return size_ == 1 ? 0 : cluster().block_rank(); }
-    __device__ bool helps() const { return helps_; }
+    __device__ bool shares_scores() const { return shares_scores_; }
     __device__ SharedMemory leader() const { return {cluster().map_shared_rank(shared_, 0), layout_}; }
     __device__ static void begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
     __device__ void arrive() const { cluster().barrier_arrive(); }
@@ -36,7 +36,7 @@ private:
     __device__ static cooperative_groups::cluster_group cluster() { return cooperative_groups::this_cluster(); }
 
     std::uint32_t size_;
-    bool helps_;
+    bool shares_scores_;
     unsigned char* shared_;
     const SharedLayout& layout_;
 };

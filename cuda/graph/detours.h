@@ -1,5 +1,5 @@
-// Pruning by rank (CAGRA, arXiv 2308.15136, section III-B) by a group of threads for each row, the same edges as
-// src/methods/graph/edges.cpp draws. Free of CUDA: the group is given, as for searches (traversal.h).
+// Pruning by rank (CAGRA, arXiv 2308.15136, section III-B) by a group of threads for each row, with the edges of
+// src/methods/graph/edges.cpp. Free of CUDA: the group is a parameter, as for searches (traversal.h).
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ inline constexpr std::uint32_t no_place = 0xffffffff;
 struct DetourMemory {
     std::uint32_t* near = nullptr;     // [width]
     std::uint32_t* detours = nullptr;  // [width]
-    std::uint32_t* slots = nullptr;    // [2^bits]: rows, where each of `near` stands ...
-    std::uint32_t* places = nullptr;   // [2^bits]: ... and its place
+    std::uint32_t* slots = nullptr;    // [2^bits]: hash table of the rows in `near`
+    std::uint32_t* places = nullptr;   // [2^bits]: their places in `near`
     std::uint32_t bits = 0;            // 2^bits >= 2 * width
 };
 
-// The bits for lists of this width: at most a quarter of the slots are used.
+// The bits for lists of this width: at most a quarter of the hash table is used.
 PGWARP_HOST_DEVICE constexpr std::uint32_t detour_bits(std::uint32_t width)
 {
     std::uint32_t bits = 1;
@@ -35,8 +35,8 @@ class DetourOrder
 public:
     PGWARP_HOST_DEVICE DetourOrder(Group group, const DetourMemory& memory) : group_(group), memory_(memory) {}
 
-    // Of the rows near `row` in nearest [rows][width] those that others make the fewest detours to, at most `degree`,
-    // then no_neighbour (all ones) up to it, go to `out`. The rows near each other come from the same array.
+    // Writes to `out` the rows of the list of `row` in nearest [rows][width] with the fewest detours, at most `degree`,
+    // and fills up with no_neighbour (all ones). Detours go through the lists of `nearest`.
     PGWARP_HOST_DEVICE void draw(const std::uint32_t* nearest, std::uint32_t width, std::uint32_t row,
                                  std::uint32_t degree, std::uint32_t* out)
     {
@@ -83,7 +83,8 @@ private:
             if (there == no_place) return no_place;
         }
     }
-    // A row at rank r of the list of the i-th: a detour to it, where its own place is behind both.
+    // A row at rank r of the list of the i-th neighbour is a detour to that row where the row's own place is after both
+    // i and r.
     PGWARP_HOST_DEVICE void count_detours(const std::uint32_t* nearest, std::uint32_t width)
     {
         for (std::uint32_t i = 0; i < width; ++i) {
@@ -114,8 +115,8 @@ struct JoinMemory {
     std::uint32_t* order = nullptr;  // [3 * degree]
 };
 
-// Half of the places for a row's own edges, then those of others to it, then more of its own; none twice, what is left
-// no_neighbour. forward, out [degree]; reverse [reverse_count].
+// Joins edges: half of the places for the row's own edges, then reverse edges, then more of its own, without repeats;
+// the rest is no_neighbour. forward, out: [degree]; reverse: [reverse_count].
 template <class Group>
 PGWARP_HOST_DEVICE void join_edges(const Group& group, const JoinMemory& memory, const std::uint32_t* forward,
                                    const std::uint32_t* reverse, std::uint32_t reverse_count, std::uint32_t degree,

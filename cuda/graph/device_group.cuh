@@ -1,4 +1,4 @@
-// The threads of one query on the device: a block, a warp, or part of one.
+// The Groups of traversal.h on the device: the threads of one query, which are a block, a warp, or part of one.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,19 @@
 namespace pgwarp::cuda::graph
 {
 
-// What groups have in common. Own has rank() and size(), and warp_mask(): those of its threads that are in the calling
-// warp.
+// The operations common to all groups. Own has rank() and size(), and warp_mask(): the lanes of the calling warp that
+// are in the group.
 template <class Own>
 class GroupOperations
 {
 public:
     __device__ std::uint32_t warp_size() const { return own().size() < 32 ? own().size() : 32; }
-    // Of a group of less than a warp, that part is its warp.
+    // A group smaller than a warp counts as one warp.
     __device__ std::uint32_t warp() const { return own().rank() / 32; }
     __device__ std::uint32_t first_of_warp() const { return own().rank() & ~31U; }
 
-    // Adds one for each thread that asks, and tells it what was there before its own; called by all threads of a warp.
+    // Adds one for each thread with `asks` and returns the value before the thread's own addition. Called by all
+    // threads of a warp.
     __device__ std::uint32_t count(std::uint32_t* word, bool asks) const
     {
         const std::uint32_t all = __ballot_sync(own().warp_mask(), asks);
@@ -28,7 +29,7 @@ public:
         if (static_cast<int>(lane) == first) before = atomicAdd(word, static_cast<std::uint32_t>(__popc(all)));
         return __shfl_sync(own().warp_mask(), before, first) + __popc(all & ((1U << lane) - 1));
     }
-    // A word that others may write meanwhile.
+    // Reads a word that other threads may write at the same time.
     __device__ static std::uint32_t load(const std::uint32_t* word)
     {
         return *static_cast<const volatile std::uint32_t*>(word);
@@ -51,13 +52,13 @@ public:
         }
     }
 
-    // 2^this neighbouring threads may share each of `count` pieces of work, so that all are taken up at once.
+    // The number of bits b such that 2^b neighbouring threads may share each of `count` pieces of work in one step.
     __device__ std::uint32_t sharer_bits(std::uint32_t count) const
     {
         const std::uint32_t size = own().size();
         return (2 * count <= size ? 1 : 0) + (4 * count <= size ? 1 : 0) + (8 * count <= size ? 1 : 0);
     }
-    // Over those that share a piece; called by all threads of a warp.
+    // The sum over the threads that share a piece. Called by all threads of a warp.
     __device__ std::uint32_t sum(std::uint32_t sharer_bits, std::uint32_t value) const
     {
         for (std::uint32_t bit = 0; bit < sharer_bits; ++bit) {
@@ -66,7 +67,7 @@ public:
         return value;
     }
 
-    // The least of them, for all of them.
+    // The least value of the threads that share a piece, in all of them.
     __device__ std::uint32_t least(std::uint32_t sharer_bits, std::uint32_t value) const
     {
         for (std::uint32_t bit = 0; bit < sharer_bits; ++bit) {
@@ -110,13 +111,13 @@ private:
     }
 };
 
-// A whole block. What the compiler knows of it makes for a third fewer instructions. is_alone: it has a multiprocessor
-// to itself.
-template <bool is_alone>
-class BlockGroup : public GroupOperations<BlockGroup<is_alone>>
+// A whole block. Its constants are known at compile time, which saves a third of the instructions. is_exclusive: the
+// block has a multiprocessor to itself.
+template <bool is_exclusive>
+class BlockGroup : public GroupOperations<BlockGroup<is_exclusive>>
 {
 public:
-    static constexpr bool alone = is_alone;
+    static constexpr bool exclusive = is_exclusive;
     __device__ static std::uint32_t rank() { return threadIdx.x; }
     __device__ static std::uint32_t size() { return blockDim.x; }
     __device__ static constexpr std::uint32_t warp_size() { return 32; }
@@ -124,12 +125,13 @@ public:
     __device__ static void sync() { __syncthreads(); }
 };
 
-// Of any number of threads.
+// A group of any size.
 class DeviceGroup : public GroupOperations<DeviceGroup>
 {
 public:
-    static constexpr bool alone = false;
-    // `lanes`: a power of two from 8 on; from 64 on the whole block, below as many groups as fit in it.
+    static constexpr bool exclusive = false;
+    // lanes: a power of two, at least 8. From 64 on the group is the whole block; below, the block may hold several
+    // groups.
     __device__ explicit DeviceGroup(std::uint32_t lanes)
         : lanes_(lanes),
           rank_(threadIdx.x & (lanes - 1)),

@@ -16,7 +16,7 @@ namespace
 
 constexpr std::chrono::microseconds watched{500};
 constexpr std::size_t most_queries = 16384;
-constexpr std::size_t most_scores = std::size_t{1} << 26;              // of queries with seeds, at a time
+constexpr std::size_t most_scores = std::size_t{1} << 26;              // scores of queries with seeds at a time
 constexpr std::size_t most_compared = std::size_t{3} << 35;            // elements of one launch that compares seeds
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus
 
@@ -24,7 +24,7 @@ struct Workspace {
     rows::PreparedQueries for_rows;
     rows::PreparedQueries for_seeds;
     std::uint32_t* query_bits = nullptr;
-    float* queries = nullptr;  // a copy of those that are read directly
+    float* queries = nullptr;  // copies of queries that are read from page-locked memory
     SeedSpace seeds;
     std::uint32_t* starts = nullptr;
     std::uint32_t* rows = nullptr;
@@ -71,7 +71,7 @@ Continuation carve_continuation(Carver& carver, const Mirror& mirror)
             rows::take_selection_space(carver)};
 }
 
-// So many queries at a time that neither their scores take much memory nor comparing the seeds takes long.
+// The queries of a chunk: bounded by the memory of their scores and by the time to compare the seeds.
 std::size_t queries_of_chunk(const Mirror& mirror, const LaunchConfig& shape, std::size_t count, std::size_t room)
 {
     if (shape.offered == 0) return std::min(count, most_queries);
@@ -80,7 +80,7 @@ std::size_t queries_of_chunk(const Mirror& mirror, const LaunchConfig& shape, st
     return std::min({count, most_queries, std::max<std::size_t>(1, scores), std::max<std::size_t>(1, compared)});
 }
 
-// Whether neither the traversal nor the ranking needs anything made of the queries.
+// Whether traversal and ranking both take the queries as given.
 bool compares_queries_as_given(const GraphView& view)
 {
     const bool full = view.vectors.full != nullptr || view.vectors.remote.full != nullptr;
@@ -94,7 +94,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 {
     const DeviceLimits limits = mirror.limits();
     SearchPlan plan;
-    // Scores of bytes and halves swap rows that are about as near: more than k are ranked by their values.
+    // Scores of bytes and halves may swap near ties, so more than k rows are ranked by their values.
     plan.shape = launch_config(settings, ef, k + k / 4 + 14, count, limits);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
@@ -127,7 +127,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     if (view.has_bits()) {
         project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
     } else if (plan.direct) {
-        // The traversal brings them here.
+        // The traversal kernel copies the queries.
     } else if (!routed) {
         rows::prepare_queries(queries, plan.count, view.vectors.dimensions, for_rows, space.for_rows, stream);
     } else {

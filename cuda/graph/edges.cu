@@ -20,9 +20,9 @@ namespace
 constexpr unsigned threads = 128;  // four rows a block, a warp each
 constexpr unsigned warps = threads / 32;
 constexpr std::uint32_t launch_pairs = 1U << 27;  // rows * width^2 of a launch, so that it ends in time
-constexpr std::uint32_t launch_rows = 1U << 20;   // whose edges a launch joins
+constexpr std::uint32_t launch_rows = 1U << 20;   // rows whose edges a launch joins
 
-// What a warp needs beside a search's group: an addition whose result is of no interest.
+// A warp that prunes: adds an atomic addition to the group of a search.
 class PruningGroup : public DeviceGroup
 {
 public:
@@ -49,7 +49,7 @@ __global__ __launch_bounds__(threads) void prune_kernel(const std::uint32_t* nea
     order.draw(nearest, width, row, degree, out + static_cast<std::size_t>(row) * degree);
 }
 
-// Edges by rank, then by row: a stable sort by where they lead keeps that order.
+// Lists edges by rank and then by row. A stable sort by target keeps that order.
 __global__ void list_edges(const std::uint32_t* forward, std::uint32_t rows, std::uint32_t degree, std::uint32_t* to,
                            std::uint32_t* from)
 {
@@ -62,7 +62,7 @@ __global__ void list_edges(const std::uint32_t* forward, std::uint32_t rows, std
     from[i] = row;
 }
 
-// begin[row]: its first edge among those sorted by where they lead; begin[rows] and [rows + 1] too.
+// begin[row] = the row's first edge in the list sorted by target, for row = 0 .. rows.
 __global__ void find_begins(const std::uint32_t* to, std::size_t count, std::uint32_t rows, std::size_t* begin)
 {
     const std::size_t row = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;

@@ -1,10 +1,12 @@
-// How much of a graph's mirror lies on the device: the best form that it has room for is taken. Free of CUDA.
+// The parts of a graph's mirror that lie on the device. A mirror takes the best form that the device has room for. Free
+// of CUDA.
 //
-//   whole   everything on the device;
+//   whole   everything lies on the device;
 //   ranked  (vectors = full) the vectors that rank lie in page-locked host memory.
-// What is found is the same in both, but where bytes don't tell near rows apart: then floats are compared in the first
-// and halves in the second. Rows as bytes, which searches go by where they can (methods/graph/byte_choice.h), take the
-// place of the halves where the index has full vectors. Where it has halves, bytes come in addition, if there is room.
+//
+// Both forms find the same rows, except where bytes do not tell near rows apart: then `whole` compares floats and
+// `ranked` halves. Where the index has full vectors, rows as bytes (methods/graph/byte_choice.h) replace the halves
+// where they serve. Where it has halves, bytes come in addition if there is room.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +26,26 @@ struct MirrorSize {
     std::uint64_t dimensions = 0;
 };
 
-// The best first; never empty.
+// The forms that can serve an index with these options, the best first. Never empty.
 inline std::vector<Form> forms_of(const GraphOptions& options)
 {
     if (options.vectors == GraphVectors::full) return {Form::whole, Form::ranked};
     return {Form::whole};
 }
 
-// Device memory of the rows as bytes, with their terms, and once more of the seeds.
+// Device memory of the rows as bytes with their terms, and of the seeds as bytes.
 inline std::uint64_t byte_rows_bytes(const MirrorSize& size)
 {
     return (size.rows + size.seeds) * (rows::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
 }
 
-// Device memory that the mirror will take, at most, whatever rows are compared as; without bytes beside halves.
+// The most device memory that the mirror takes with any compared form, but without bytes beside halves.
 inline std::uint64_t device_bytes_of(const GraphOptions& options, const MirrorSize& size, Form form)
 {
     const std::uint64_t row_words = options.bits / 32;
     const std::uint64_t stride = rows::half_stride(static_cast<std::uint32_t>(size.dimensions));
     const std::uint64_t positions = rows::whole_groups(static_cast<std::uint32_t>(size.rows));
-    // Neighbours and row numbers.
+    // Neighbours, row numbers and seeds.
     std::uint64_t bytes = size.rows * options.degree * 4 + positions * 4 + size.seeds * 4;
     if (options.vectors == GraphVectors::bits) {
         return bytes + size.rows * row_words * 4 + options.bits * (size.dimensions + 1) * 4;

@@ -11,13 +11,14 @@
 namespace pgwarp::cuda::graph
 {
 
-// On a context of the module: the one named, or the one with the most room.
+// Makes a searcher on the given context, or on the one with the most free memory. Throws std::bad_alloc where no form
+// fits, BadRequest for wrong arrays.
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays, Context& context);
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays);
 
-// The nearest rows and the edges are made on the device, the rest as the CPU's builder does it.
+// Nearest rows, edges, seeds and calibration are computed on the device, the rest by the CPU's builder.
 std::unique_ptr<Builder> make_builder(Context& context, const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp::cuda::graph

@@ -22,14 +22,14 @@ namespace
 {
 
 constexpr std::uint64_t seed = 0x67726170;
-constexpr std::uint32_t rows_of_group = 100000;  // on average, of those that it is the nearest to
-constexpr std::size_t rows_per_centre = 1000;    // of the sample that centres are trained on
-constexpr std::size_t scored_rows = 1U << 19;    // whose scores with all centres are there at a time
-constexpr unsigned merge_threads = 128;          // a warp a row
+constexpr std::uint32_t rows_of_group = 100000;  // mean number of rows whose nearest centre is that of the group
+constexpr std::size_t rows_per_centre = 1000;    // rows of the k-means sample for each centre
+constexpr std::size_t scored_rows = 1U << 19;    // rows whose scores with all centres are in memory at a time
+constexpr unsigned merge_threads = 128;          // a warp for each row
 constexpr unsigned merge_warps = merge_threads / 32;
 constexpr std::size_t merge_elements = std::size_t{1} << 30;  // of a launch
 
-// to[member] = the rows that its list names by their places in the group.
+// Translates the lists of a group's members from places in the group to row numbers, into out.
 __global__ void place_lists(const std::uint32_t* lists, const std::uint32_t* members, const std::uint32_t* turns,
                             std::size_t count, std::uint32_t width, std::uint32_t* out)
 {
@@ -37,12 +37,12 @@ __global__ void place_lists(const std::uint32_t* lists, const std::uint32_t* mem
     if (i >= count * width) return;
     const std::size_t member = i / width;
     const std::uint32_t place = lists[i];
-    // Of the three lists of the row, that which this group is.
+    // Each row has groups_of_row lists; this group's is list turns[member].
     const std::size_t to = (static_cast<std::size_t>(members[member]) * groups_of_row + turns[member]) * width;
     out[to + i % width] = place == no_neighbour ? no_neighbour : members[place];
 }
 
-// Eight lanes a pair; all of them get the sum.
+// Eight lanes compute the distance of a pair. All of them get the sum.
 __device__ float distance_of(Metric metric, const float* a, const float* b, std::uint32_t dimensions)
 {
     float sum = 0;
@@ -54,7 +54,7 @@ __device__ float distance_of(Metric metric, const float* a, const float* b, std:
     return sum;
 }
 
-// The nearest of all that a row's lists name, each once.
+// The nearest rows of all lists of a row, without repeats. A warp for each row.
 __global__ __launch_bounds__(merge_threads) void merge_lists(Metric metric, const float* vectors,
                                                              std::uint32_t dimensions, const std::uint32_t* lists,
                                                              std::uint32_t first, std::uint32_t end,
@@ -79,7 +79,7 @@ __global__ __launch_bounds__(merge_threads) void merge_lists(Metric metric, cons
     std::uint32_t* to = out + static_cast<std::size_t>(row) * width;
     for (std::uint32_t i = lane; i < width; i += 32) to[i] = no_neighbour;
     __syncwarp();
-    // Once each: of those that are the same the first stays. A bit for each of a lane's entries.
+    // Marks repeats: of equal entries the first stays. One bit for each of a lane's entries.
     std::uint32_t again = 0;
     for (std::uint32_t i = lane, bit = 0; i < all; i += 32, ++bit) {
         bool seen = false;
@@ -107,7 +107,7 @@ DeviceArray<T> copy_in(Context& context, std::span<const T> values, cudaStream_t
     return copy;
 }
 
-// Centres [groups][dimensions] of a sample.
+// Centres [groups][dimensions], trained on a sample.
 DeviceArray<float> find_centres(Context& context, const GroupedJob& job, std::uint32_t groups, cudaStream_t stream)
 {
     const std::vector<std::uint32_t> chosen = sample_rows(job.rows, groups * rows_per_centre, seed + 3);
@@ -124,7 +124,7 @@ DeviceArray<float> find_centres(Context& context, const GroupedJob& job, std::ui
     return centres;
 }
 
-// The members of each group, and which of its groups each of them has it as.
+// The members of each group, and for each member the index of this group among the member's groups.
 struct Groups {
     std::vector<std::vector<std::uint32_t>> members;
     std::vector<std::vector<std::uint32_t>> turns;
@@ -165,11 +165,11 @@ Groups assign(Context& context, const GroupedJob& job, std::uint32_t groups, cud
     return made;
 }
 
-// Compares the rows of one group; what is near goes to lists [rows][groups_of_row][width].
+// Compares the rows of one group and writes their nearest rows to lists [rows][groups_of_row][width].
 void compare_group(Context& context, const GroupedJob& job, std::span<const std::uint32_t> members,
                    std::span<const std::uint32_t> turns, std::uint32_t* lists, cudaStream_t stream)
 {
-    // Proposals have no order where so few rows are all listed: such a group is too small to matter.
+    // nearest_rows() needs fewest_compared rows. A smaller group is too small to matter.
     if (members.size() < fewest_compared) return;
     MemoryPool& pool = context.pool();
     const auto numbers = copy_in(context, members, stream);

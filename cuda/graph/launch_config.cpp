@@ -18,7 +18,7 @@ std::uint32_t setting(const ParameterList& settings, const char* name, std::size
     return static_cast<std::uint32_t>(std::clamp(value, least, std::max(least, most)));
 }
 
-// The smallest number of words, as a power of two, of at least so many.
+// The least b with 2^b >= words.
 std::uint32_t bits_of(std::size_t words)
 {
     return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(words)));
@@ -32,21 +32,21 @@ std::uint32_t warps_of(std::uint32_t lanes)
 constexpr std::uint32_t most_lanes = 512;
 constexpr std::uint32_t least_bits = 9;  // of the words of visited rows
 constexpr std::uint32_t most_bits = 13;
-constexpr std::size_t resident_threads = 1024;  // that a multiprocessor takes: each has 64 registers
+constexpr std::size_t resident_threads = 1024;  // threads of a full multiprocessor, with 64 registers each
 constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each block
 
-// Of a query that has a multiprocessor to itself: twice the rows that it is likely to meet, where there is room.
-// Clearing more takes longer than it saves. Where blocks share scores, only what comes into the queue is remembered.
-std::uint32_t most_bits_alone(const LaunchConfig& shape)
+// The bits for a query that has a multiprocessor to itself: room for about twice the rows that it meets. Clearing more
+// would take longer than it saves. Where blocks share scores, only rows that enter the queue are remembered.
+std::uint32_t most_bits_exclusive(const LaunchConfig& shape)
 {
     constexpr std::uint32_t usual = 14;
-    constexpr std::uint32_t helped = 12;
+    constexpr std::uint32_t sharing = 12;
     const TraversalShape& traversal = shape.traversal;
-    if (shape.helps) return std::clamp(bits_of(16 * std::size_t{traversal.ef}), helped, most_bits);
+    if (shape.shares_scores) return std::clamp(bits_of(16 * std::size_t{traversal.ef}), sharing, most_bits);
     return traversal.ef * traversal.degree > (1U << usual) / 2 ? usual + 1 : usual;
 }
 
-// What forgetting loses a filter is worse: it takes rows for others when it is full.
+// A full filter gives false positives, which skip rows. So a filter gets more bits than the rows that it must hold.
 std::uint32_t option_bits(const LaunchConfig& shape)
 {
     const std::size_t ef = shape.traversal.ef;
@@ -57,13 +57,13 @@ std::uint32_t option_bits(const LaunchConfig& shape)
     return std::clamp(bits_of(std::max(16 * ef, 2 * live)), least_bits, most_bits);
 }
 
-constexpr std::uint32_t few_together = 4;  // rows that a block among many expands together
-constexpr std::uint32_t early_rows = 4;  // of a turn while the queue is not full: those that come first are seldom near
+constexpr std::uint32_t few_together = 4;  // rows that a block expands together where blocks share a multiprocessor
+constexpr std::uint32_t early_rows = 4;    // rows of a turn while the queue is not full: these are seldom near
 static_assert(early_rows <= few_together);
 
-// More rows a turn mean fewer turns, and rows that fewer would not have led to. Where a search is short more than are
-// expanded together cost large batches more than they are worth to single queries. In long ones, whole pieces of what a
-// block among many expands together.
+// More rows a turn mean fewer turns, but also rows that more turns would not have expanded. In short searches,
+// expanding more than most_together rows a turn costs large batches more than it saves single queries. Long searches
+// take multiples of few_together.
 std::size_t default_steps(std::size_t ef)
 {
     constexpr std::size_t long_search = 96;
@@ -71,7 +71,7 @@ std::size_t default_steps(std::size_t ef)
     return std::min<std::size_t>(ef / 6 / few_together * few_together, most_steps);
 }
 
-// Blocks of so much shared memory that a multiprocessor takes at a time.
+// The blocks with shared_bytes of shared memory that a multiprocessor holds at a time.
 std::size_t resident_blocks(std::size_t shared_bytes, const DeviceLimits& limits)
 {
     return std::clamp<std::size_t>(limits.shared_bytes / (shared_bytes + reserved_bytes), 1, 32);
@@ -82,10 +82,10 @@ struct Room {
     std::uint32_t bits;
 };
 
-// The threads of a query, and the words of the rows that it has visited. Few queries have many threads each. Many have
-// as few as leave each the memory, were the multiprocessor full of them, for eight words a row of the queue, of which
-// about one in two searches forgets once; the words take what room there is. bytes(lanes, bits): the shared memory of a
-// query.
+// The threads of a query, and the bits of its visited rows. Few queries get many threads each. Many queries get the
+// fewest threads with which a full multiprocessor leaves each query memory for eight words of visited rows per entry of
+// the queue; with that, about one search in two forgets once. The words take the rest of that memory. bytes(lanes,
+// bits): the shared memory of a query.
 template <class Bytes>
 Room default_room(const LaunchConfig& shape, std::size_t count, const DeviceLimits& limits, const Bytes& bytes)
 {
@@ -95,21 +95,22 @@ Room default_room(const LaunchConfig& shape, std::size_t count, const DeviceLimi
     for (;; room.lanes *= 2) {
         const std::size_t own = limits.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
-        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape) : most_bits;
+        room.bits = !shape.plain() ? option_bits(shape) : shape.exclusive ? most_bits_exclusive(shape) : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
     }
 }
 
-// A piece of 16 bytes a thread, two of long rows, or more.
-std::uint32_t default_team(const DeviceLimits& limits)
+// 16 bytes of a row for each thread, 32 where rows are long, within the bounds.
+std::uint32_t default_logical_warp(const DeviceLimits& limits)
 {
     const std::size_t wanted = std::max(std::min<std::size_t>(limits.row_bytes / 16, 8), limits.row_bytes / 32);
     return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(wanted, 4, 32)));
 }
 
-// Blocks that share scores pay where one alone would take longer to read and score than they take to meet.
-bool default_help(const LaunchConfig& shape, const DeviceLimits& limits)
+// Whether blocks share scores. It pays off where a single block would take longer to read and score the rows of a turn
+// than the cluster takes for its barriers.
+bool default_sharing(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr std::size_t least_bytes = std::size_t{96} << 10;
     const TraversalShape& traversal = shape.traversal;
@@ -117,38 +118,38 @@ bool default_help(const LaunchConfig& shape, const DeviceLimits& limits)
            std::size_t{traversal.steps} * traversal.degree * limits.row_bytes >= least_bytes;
 }
 
-// The blocks of a query, if all can be placed at once. Those that share seeds alone are fewer: each has enough of them
-// to read for as long as they take to meet, and brings some to the first, which merges them.
+// The number of blocks of a query, if all blocks of the batch can be resident at once. Fewer blocks are used where only
+// seeds are shared: each needs enough seeds to outweigh the barriers, and the first block merges the entries of all.
 void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::size_t count, const DeviceLimits& limits)
 {
     constexpr std::size_t most_blocks = 8;
     constexpr std::size_t most_sharing = 4;
     constexpr std::size_t seeds_each = 128;
-    if (!limits.clusters || !shape.alone || !shape.plain()) return;
-    const bool helps = setting(settings, "help", default_help(shape, limits) ? 2 : 1, 1, 2) == 2;
+    if (!limits.clusters || !shape.exclusive || !shape.plain()) return;
+    const bool shares_scores = setting(settings, "help", default_sharing(shape, limits) ? 2 : 1, 1, 2) == 2;
     const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
-    const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
+    const std::size_t blocks = shares_scores ? most_blocks : std::bit_floor(of_use);
     const std::size_t otherwise = 2 * count * blocks <= limits.multiprocessors ? blocks : 1;
     shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));
-    shape.helps = helps && shape.cluster > 1;
+    shape.shares_scores = shares_scores && shape.cluster > 1;
 }
 
-// Rows that are scored at a time.
-std::uint32_t least_fresh(const LaunchConfig& shape)
+// The rows that a batch of one turn must hold.
+std::uint32_t least_batch(const LaunchConfig& shape)
 {
     const TraversalShape& traversal = shape.traversal;
-    const std::uint32_t steps = shape.helps ? traversal.steps : traversal.together();
+    const std::uint32_t steps = shape.shares_scores ? traversal.steps : traversal.together();
     return std::max(32U, steps * traversal.degree);
 }
 
-void go_alone(LaunchConfig& shape)
+void use_one_block(LaunchConfig& shape)
 {
     shape.cluster = 1;
-    shape.helps = false;
+    shape.shares_scores = false;
 }
 
-// Of the seeds that are nearest to a query, those to begin at and as many more as may be among the best `ef` rows,
-// several times what their share of all rows says: what the edges don't lead to is found by them, which matters where
+// The number of the nearest seeds that a search keeps: its starts, and further seeds that may be among the best `ef`
+// rows, estimated at several times their share of all rows. They find rows that no edges lead to, which matters where
 // rows are few.
 std::uint32_t noted_seeds(const LaunchConfig& shape, const DeviceLimits& limits)
 {
@@ -158,19 +159,19 @@ std::uint32_t noted_seeds(const LaunchConfig& shape, const DeviceLimits& limits)
     return static_cast<std::uint32_t>(std::min<std::size_t>({shape.starts + 8 + near, ef, shape.seeds, most_noted}));
 }
 
-// A block that has a multiprocessor to itself waits for memory most of the time: what the next turn will read, and what
-// will be ranked, is brought near meanwhile. Among many, others compute meanwhile.
+// A block with a multiprocessor to itself mostly waits for memory, so it prefetches rows of the next turn and vectors
+// that will be ranked. Blocks that share a multiprocessor hide the latency of each other.
 void read_ahead(LaunchConfig& shape)
 {
     TraversalShape& traversal = shape.traversal;
-    const bool ahead = shape.alone && shape.plain();
-    traversal.ahead = ahead && !shape.helps ? traversal.together() : 0;
+    const bool ahead = shape.exclusive && shape.plain();
+    traversal.ahead = ahead && !shape.shares_scores ? traversal.together() : 0;
     traversal.near_places = ahead ? traversal.length : 2 * traversal.together();
     traversal.ranked = ahead ? shape.wanted : 0;
 }
 
-// A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
-// rows, at a multiprocessor's share of the bandwidth.
+// An estimate of the queries whose launch ends in time: turns of some microseconds each, and reads of about half of the
+// neighbours' rows at a multiprocessor's share of the bandwidth.
 std::uint32_t launch_queries(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr double launch_seconds = 1.5e-3;
@@ -182,8 +183,8 @@ std::uint32_t launch_queries(const LaunchConfig& shape, const DeviceLimits& limi
     const std::size_t blocks = std::min<std::size_t>(resident_blocks(shape.shared_bytes, limits),
                                                      std::max(1UL, resident_threads / shape.block_threads()));
     const double resident = static_cast<double>(blocks) * shape.groups;
-    const double slower =
-        1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // of a turn with more to do
+    // A turn takes longer the more rows each thread has to score.
+    const double slower = 1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);
     const double wave = turns * turn_seconds * slower + read * resident;
     const double queries =
         std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(limits.multiprocessors);
@@ -215,17 +216,17 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     traversal.degree_inverse = inverse_of(traversal.degree);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
-    shape.alone = count <= limits.multiprocessors;
-    if (!shape.alone) traversal.most_together = few_together;
+    shape.exclusive = count <= limits.multiprocessors;
+    if (!shape.exclusive) traversal.most_together = few_together;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", limits.seeds, 1, limits.seeds);
     choose_cluster(settings, shape, count, limits);
-    traversal.most_fresh = least_fresh(shape);
+    traversal.most_batch = least_batch(shape);
     read_ahead(shape);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
     traversal.again = noted_seeds(shape, limits);
-    // Tiles compare halves: they propose a few more, of which the traversal notes the best.
+    // Tiles compare halves, so they propose a few more seeds, of which the traversal keeps the best.
     const std::uint32_t routes = count <= few_queries && shape.seeds <= most_looked_at ? 2 : 1;
     const bool looks = limits.bits || setting(settings, "routes", routes, 1, 2) == 2;
     const std::uint32_t noted = std::max(shape.starts, traversal.again);
@@ -244,17 +245,18 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     traversal.warps = warps_of(shape.lanes);
-    shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
-    shape.team = std::min(shape.team, shape.lanes);
-    if (shape.lanes <= 32 || (!looks && !shape.helps)) go_alone(shape);
-    traversal.most_fresh = least_fresh(shape);
-    shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 &&
-                  shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
-    // What does not fit goes without, what is found last: the memory of visited rows, what is read ahead, queries
-    // beside each other, the rest of the queue.
-    while (shape.helps && bytes() > limits.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
-    if (bytes() > limits.shared_bytes) go_alone(shape);
-    traversal.most_fresh = least_fresh(shape);
+    shape.logical_warp = std::bit_floor(setting(settings, "team", default_logical_warp(limits), 4, 32));
+    shape.logical_warp = std::min(shape.logical_warp, shape.lanes);
+    if (shape.lanes <= 32 || (!looks && !shape.shares_scores)) use_one_block(shape);
+    traversal.most_batch = least_batch(shape);
+    shape.ranks = shape.exclusive && shape.plain() && shape.lanes > 32 &&
+                  shape.wanted <= std::min(most_ranked_in_place, traversal.most_batch);
+    // Where shared memory is short, reduce in this order: bits of visited rows in a cluster, the cluster, bits of
+    // visited rows, read-ahead, several queries a block, the length of the queue, rows of a turn.
+    while (shape.shares_scores && bytes() > limits.shared_bytes && shape.visited_bits > least_bits)
+        --shape.visited_bits;
+    if (bytes() > limits.shared_bytes) use_one_block(shape);
+    traversal.most_batch = least_batch(shape);
     while (bytes() > limits.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > limits.shared_bytes) traversal.ahead = 0;
     if (bytes() > limits.shared_bytes && shape.groups > 1) {
@@ -264,19 +266,19 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     if (bytes() > limits.shared_bytes) traversal.length = traversal.ef;
     while (bytes() > limits.shared_bytes && traversal.steps > 1) {
         traversal.steps /= 2;
-        traversal.most_fresh = least_fresh(shape);
+        traversal.most_batch = least_batch(shape);
     }
-    // Seeds come in large batches where there is room.
-    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh;
+    // Seeds are scored in large batches where there is room.
+    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_batch;
          together /= 2) {
-        const std::uint32_t larger = std::max(least_fresh(shape), std::min(together, shape.seeds));
-        const std::uint32_t before = std::exchange(traversal.most_fresh, larger);
+        const std::uint32_t larger = std::max(least_batch(shape), std::min(together, shape.seeds));
+        const std::uint32_t before = std::exchange(traversal.most_batch, larger);
         if (bytes() <= limits.shared_bytes) break;
-        traversal.most_fresh = before;
+        traversal.most_batch = before;
     }
-    // What the other blocks have found is taken in at once.
+    // The first block takes in the entries of the other blocks as one batch.
     const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
-    if (std::min(best, shape.seeds) > traversal.most_fresh) go_alone(shape);
+    if (std::min(best, shape.seeds) > traversal.most_batch) use_one_block(shape);
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, limits);
     return shape;

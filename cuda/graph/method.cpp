@@ -1,4 +1,4 @@
-// graph on the device, as the module's registry has it.
+// The registration of graph in the module's registry.
 #include "graph/graph.h"
 #include "methods.h"
 

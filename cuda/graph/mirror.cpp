@@ -42,34 +42,15 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       owner_(context.lease(Priority::build))
 {
     if (rows_ >= most_rows) throw BadRequest("too many rows for one device");
-    if (rows_ > 0) require_arrays(arrays);
+    if (rows_ > 0) require_graph_arrays(arrays, shape, options_);
     changes_.resize(rows_of(arrays, array_edge_changes));
     if (keeps_bits()) projection_.resize(options_.bits * (dimensions_ + 1));
     choose_form();
     take_memory();
 }
 
-// Searches wait for their work, so nothing is under way here.
+// Searches wait for their work, so none is under way here.
 Mirror::~Mirror() = default;
-
-void Mirror::require_arrays(std::span<const ArrayShape> arrays) const
-{
-    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
-    if (seeds_ == 0) throw BadRequest("array \"seeds\" is missing");
-    require_array(arrays, array_seeds, ArrayType::u32, seeds_, 1);
-    const std::uint64_t changes = rows_of(arrays, array_edge_changes);
-    if (changes > 0) require_array(arrays, array_edge_changes, ArrayType::u32, changes, 3);
-    if (keeps_full()) require_array(arrays, array_vectors, ArrayType::f32, rows_, dimensions_);
-    if (keeps_half()) {
-        require_array(arrays, array_half, ArrayType::f16, rows_, dimensions_);
-        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions_);
-        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    }
-    if (keeps_bits()) {
-        require_array(arrays, array_projection, ArrayType::f32, options_.bits, dimensions_ + 1);
-        require_array(arrays, array_bits, ArrayType::u32, rows_, options_.bits / 32);
-    }
-}
 
 std::uint64_t Mirror::workspace_bytes() const
 {
@@ -78,7 +59,7 @@ std::uint64_t Mirror::workspace_bytes() const
     return std::min(all / 8, most_workspaces);
 }
 
-// Room is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+// Leaves memory for the workspaces of searches, without which a resident index is useless, and for the load itself.
 void Mirror::choose_form()
 {
     MemoryPool& pool = context_->pool();
@@ -132,7 +113,7 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (form_ == Form::ranked) return remote_.write(offset, bytes);
         return copy_in(vectors_.data(), vectors_.bytes(), offset, bytes);
     }
-    // What this device has no use for is left out.
+    // This form does not need the other arrays.
 }
 
 void Mirror::copy_in(void* to, std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -159,7 +140,7 @@ void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes
     lease.stream().synchronize();
 }
 
-// What merges have changed of the neighbours since they were written.
+// Applies the changes that merges have made to the neighbours since these were written.
 void Mirror::change_neighbours()
 {
     const std::vector<EdgeChange> last = last_changes(rows_, options_.degree, changes_);
@@ -176,7 +157,7 @@ void Mirror::check_rows()
     for (const std::uint32_t row : seed_rows_) {
         if (row >= rows_) throw BadRequest("a seed is no row of its index");
     }
-    // Searches that look at all of them take each for another row.
+    // Traversals that compare all seeds themselves take each for a different row, so repeats are removed.
     std::unordered_set<std::uint32_t> seen;
     std::erase_if(seed_rows_, [&](std::uint32_t row) { return !seen.insert(row).second; });
     seeds_ = seed_rows_.size();
@@ -253,7 +234,7 @@ void Mirror::point_view()
 namespace
 {
 
-// Bytes that a score reads of a row, and those of a query that is compared with it.
+// The bytes of a row that a score reads, and the bytes of a query in shared memory.
 std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::size_t dimensions)
 {
     const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions));

@@ -1,6 +1,6 @@
-// A graph index on the device: its stored arrays (methods/graph/graph.h) as searches want them. Rows stay in row order,
-// as bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (TraversalForm); the seeds' halves lie
-// together. How much of it is on the device depends on the room there: form.h.
+// The device's copy of a graph index, made from its stored arrays (methods/graph/graph.h). Rows stay in row order, as
+// bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (TraversalForm). Halves or bytes of the
+// seeds are copied into arrays of their own. The arrays on the device depend on its free memory: form.h.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -27,16 +27,16 @@ namespace pgwarp::cuda::graph
 class Mirror
 {
 public:
-    // Takes the best form that the context has room for, and the memory of its large arrays. Throws std::bad_alloc when
-    // it has room for none, BadRequest for arrays that are not those of the options.
+    // Takes the best form that the context has room for, and the memory of its large arrays. Throws std::bad_alloc
+    // where no form fits, BadRequest for arrays that do not match the options.
     Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
     ~Mirror();
     Mirror(const Mirror&) = delete;
     Mirror& operator=(const Mirror&) = delete;
 
-    // As Searcher::write: pieces of the arrays in their order, thread-safe within an array.
+    // Takes pieces of the arrays as Searcher::write does. Thread-safe within an array.
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
-    // Throws BadRequest for neighbours or seeds that are no rows, and for impossible scales.
+    // Throws BadRequest for neighbours or seeds that are not rows, and for invalid scales.
     void finish_load();
 
     // Valid after finish_load().
@@ -52,7 +52,7 @@ public:
     Form form() const { return form_; }
     std::uint64_t device_bytes() const;
     std::uint64_t host_bytes() const { return remote_.bytes(); }
-    // Bytes of a row that are read over the bus when its value is computed; 0: none are.
+    // Bytes of a row that are read over the bus when its value is computed; 0: none.
     std::size_t remote_row_bytes() const { return remote_.row_bytes(); }
 
 private:
@@ -60,7 +60,6 @@ private:
     bool keeps_full() const { return options_.vectors == GraphVectors::full; }
     bool keeps_half() const { return options_.vectors == GraphVectors::half; }
     bool squared() const { return metric_ == Metric::l2 || metric_ == Metric::l1; }
-    void require_arrays(std::span<const ArrayShape> arrays) const;
     void choose_form();
     std::uint64_t workspace_bytes() const;
     void take_memory();
@@ -73,7 +72,7 @@ private:
     void load_bits();
     void point_view();
 
-    // mirror_rows.cpp: what rows are compared as.
+    // mirror_rows.cpp: the form in which rows are compared.
     void take_halves();
     const float* full_rows() const;
     std::size_t full_stride() const { return remote_.empty() ? dimensions_ : remote_.stride(); }
@@ -106,12 +105,12 @@ private:
     float half_scale_[2] = {1, 0};
     std::vector<float> projection_;
 
-    // All belong to the stream of `owner_`, which goes last.
+    // All arrays belong to the stream of `owner_`, which is destroyed last.
     Context::Lease owner_;
-    DeviceArray<std::uint32_t> row_numbers_;  // [whole groups]
+    DeviceArray<std::uint32_t> row_numbers_;  // [positions]: row numbers, no_row in padding
     DeviceArray<std::uint32_t> neighbours_;
     DeviceArray<std::uint32_t> device_seeds_;
-    DeviceArray<std::byte> reserved_;  // while loading: the room of what rows will be compared as
+    DeviceArray<std::byte> reserved_;  // while loading: holds room for the compared form of the rows
     DeviceArray<__half> halves_;
     DeviceArray<float> terms_;
     DeviceArray<std::int8_t> codes_;
@@ -129,7 +128,7 @@ private:
     GraphView view_;
 };
 
-// What is copied must stay until the stream has been waited for.
+// The caller keeps `from` until it has waited for the stream.
 template <class T>
 void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name)
 {

@@ -100,7 +100,7 @@ __global__ void decode_halves_kernel(const __half* halves, const float* mean, fl
     out[i] = rows::decoded_half(halves[row * rows::half_stride(dimensions) + d], __fdiv_rn(1.0F, scale), mean[d]);
 }
 
-// One warp a row.
+// One warp for each row.
 __global__ void finish_byte_rows_kernel(const std::uint8_t* codes, const float* scales, std::size_t count,
                                         std::uint32_t dimensions, std::uint32_t stride, bool squared, std::int8_t* out,
                                         float2* terms)

@@ -1,5 +1,5 @@
-// What rows are compared as on the device, chosen and made as a graph's mirror loads: bytes, halves or floats. Work on
-// rows is cut so that no launch takes long: queries wait for the one that runs.
+// Choice and making of the form in which rows are compared on the device: bytes, halves or floats. Work on rows is cut
+// into short launches, as queries wait for the running one.
 #include <algorithm>
 #include <iterator>
 #include <new>
@@ -34,13 +34,13 @@ void Mirror::take_halves()
     terms_ = DeviceArray<float>(pool, row_numbers_.size(), "graph terms", owner_);
 }
 
-// Where the device reads full vectors.
+// The address of the full vectors for kernels.
 const float* Mirror::full_rows() const
 {
     return remote_.empty() ? vectors_.data() : remote_.on_device<float>();
 }
 
-// As many as one launch takes, and there is room for beside them.
+// The rows of one piece: bounded by the length of a launch and by the free memory.
 std::size_t Mirror::rows_of_piece() const
 {
     const std::uint64_t most = remote_.empty() ? bytes_of_launch : remote_bytes_of_launch;
@@ -48,7 +48,7 @@ std::size_t Mirror::rows_of_piece() const
     return std::max<std::size_t>(1, bytes / (dimensions_ * sizeof(float)));
 }
 
-// Rows as floats [count][dimensions]: those of the numbers, or, where there are none, from the first on.
+// Writes rows as floats [count][dimensions]: the numbered rows, or rows from `first` on where numbers is null.
 void Mirror::copy_rows(const std::uint32_t* numbers, std::size_t first, std::size_t count, float* out)
 {
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
@@ -77,7 +77,7 @@ std::vector<float> Mirror::fetch_rows(std::span<const std::uint32_t> numbers)
     return rows;
 }
 
-// The mean by which the CPU moves rows.
+// The mean that rows as bytes are relative to, as on the CPU.
 std::vector<float> Mirror::sampled_mean()
 {
     const std::vector<std::uint32_t> sample = rows_of_mean(rows_);
@@ -91,13 +91,13 @@ std::vector<float> Mirror::sampled_mean()
     return mean.mean();
 }
 
-// Beside halves that stay: what searches need, and other indexes have, is not taken for it.
+// Bytes beside halves must leave room for the workspaces of searches, and do not evict other indexes.
 bool Mirror::has_room_for_bytes() const
 {
     return context_->pool().room() >= byte_rows_bytes({rows_, seeds_, dimensions_}) + workspace_bytes();
 }
 
-// The CPU's choice, by the same rows.
+// Whether bytes tell near rows apart, probed on the same rows as on the CPU.
 bool Mirror::bytes_serve(std::span<const float> mean)
 {
     const std::size_t degree = options_.degree;
@@ -113,7 +113,7 @@ bool Mirror::bytes_serve(std::span<const float> mean)
     ByteProbe probe(metric_, mean);
     const std::size_t step = std::max<std::size_t>(1, rows_of_piece() / (degree + 1));
     for (std::size_t first = 0; first < probed.size(); first += step) {
-        std::vector<std::uint32_t> numbers;  // each row, then its neighbours
+        std::vector<std::uint32_t> numbers;  // each probed row, followed by its neighbours
         std::vector<std::size_t> counts;
         for (std::size_t i = first; i < std::min(first + step, probed.size()); ++i) {
             numbers.push_back(probed[i]);
@@ -133,7 +133,7 @@ bool Mirror::bytes_serve(std::span<const float> mean)
     return probe.tells_apart();
 }
 
-// byte_mean: what rows lose as bytes, where they are chosen, and queries of l2 with them.
+// Chooses the form. Where it is bytes, byte_mean becomes the mean that the bytes are relative to.
 TraversalForm Mirror::choose_row_form(std::vector<float>& byte_mean)
 {
     const TraversalForm otherwise =
@@ -166,7 +166,7 @@ void Mirror::load_vectors()
     try {
         make_bytes(byte_mean);
     } catch (const std::bad_alloc&) {
-        // Another index took the room meanwhile.
+        // Another index has taken the memory meanwhile.
         if (!keeps_half()) throw;
         codes_ = {};
         code_terms_ = {};
@@ -181,7 +181,7 @@ void Mirror::choose_scale(float largest)
     half_scale_[1] = 0;
 }
 
-// Of full vectors, where they lie.
+// Makes the halves from the full vectors.
 void Mirror::make_halves()
 {
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
@@ -203,7 +203,7 @@ void Mirror::make_halves()
     }
 }
 
-// The seeds' halves from those of the rows.
+// Copies the seeds' halves from the rows' halves.
 void Mirror::gather_seeds()
 {
     const std::size_t padded = rows::whole_groups(static_cast<std::uint32_t>(seeds_));
@@ -214,7 +214,7 @@ void Mirror::gather_seeds()
                   seed_terms_.data(), owner_);
 }
 
-// The seeds' halves from their full vectors: there are no others.
+// Makes the seeds' halves from full vectors, as the rows have no halves.
 void Mirror::make_seeds()
 {
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);

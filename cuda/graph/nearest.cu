@@ -21,7 +21,8 @@ namespace
 constexpr unsigned pick_threads = 256;
 constexpr std::uint64_t entries_memory = std::uint64_t{512} << 20;
 
-// The first `width` proposals of slot s, the row first + s, without itself. One block a slot.
+// Writes the first `width` proposals of each slot s, the row first + s, without the row itself. One block for each
+// slot.
 __global__ __launch_bounds__(pick_threads) void pick_rows(RowOrder order, Proposals proposals,
                                                           const std::uint64_t* left_out, std::uint32_t first,
                                                           std::uint32_t width, std::uint32_t* out)
@@ -38,7 +39,7 @@ __global__ __launch_bounds__(pick_threads) void pick_rows(RowOrder order, Propos
         keys[i] = i < count ? proposal_key(entries[i]) : no_proposal;
     }
     counted ? count_keys(keys, count) : sort_keys(keys, sorted);
-    __shared__ std::uint32_t own_place;  // of the row itself among its proposals
+    __shared__ std::uint32_t own_place;  // place of the row among its own proposals
     if (threadIdx.x == 0) own_place = 0xffffffff;
     __syncthreads();
     const std::uint32_t seen = min(count, width + 1);
@@ -58,7 +59,7 @@ void nearest_rows(Context& context, const NearestJob& job, cudaStream_t stream)
 {
     const ExactRows& rows = *job.rows;
     if (rows.rows == 0) return;
-    // Itself is among them.
+    // One more, as each row is among its own proposals.
     const Plan plan = make_plan(context, rows, std::min(job.width + 1, rows.rows), rows.rows);
     if (plan.list_all || plan.best > 0) throw std::logic_error("too few rows to be compared so");
     const std::uint64_t slot_bytes =

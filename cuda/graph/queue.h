@@ -1,7 +1,7 @@
-// The bounded queue of a search (SONG section 4): the best rows seen so far, sorted, those not yet expanded among
-// them, in memory that a group of threads shares. New rows come in batches: what comes before the queue's end is put
-// down, and then both are merged into the other half of the memory, where threads find the places of entries by
-// counting. Free of CUDA.
+// The bounded queue of a search (SONG section 4): the best rows seen so far, sorted, expanded or not, in memory that a
+// group of threads shares. New rows come in batches. Entries that come before the queue's end are collected, and then
+// merged with the queue into the other half of the memory, where threads find the places of entries by counting. Free
+// of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@ namespace pgwarp::cuda::graph
 {
 
 // A Memory, shared by the group of a search, has
-//   Entry* entries(side)       [length], for side 0 and 1: the queue in one, sorted, the other to be written next
-//   Entry* kept()              [kept_room(most_fresh)], on 16 bytes: scored rows on their way in
+//   Entry* entries(side)       [length], for side 0 and 1: one holds the sorted queue, the next merge writes the other
+//   Entry* kept()              [kept_room(most_batch)], aligned to 16 bytes: entries of the batch
 //   std::uint32_t* counters()  [queue_counters]
-//   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
-// and, for the traversal, rows() for located ones, parents(warp) [places()], what is expanded, again() [again],
-// starts, first(), the entry of the first of them, and, where several groups work at a search, task() and gathered(),
-// what others have scored. Functions, so that a device keeps no address of each in a register.
+//   std::uint32_t* rows()      [most_batch]: free while a batch is merged
+// and, for the traversal: rows() for rows to score; parents(warp) [places()], rows to expand; again() [again], the best
+// starts; first(), the entry of the first start; and, with several groups, task() and gathered(), entries of the other
+// groups. Functions, so that kernels do not keep each address in a register.
 
 inline constexpr std::uint32_t queue_counters = 9;
-inline constexpr std::uint32_t kept_counter = 0;    // and the next, for every other batch: entries in `kept`
-inline constexpr std::uint32_t lowest_counter = 2;  // and the next: the least place that an entry gets in at
-// Of the traversal:
-inline constexpr std::uint32_t located_counter = 4;  // rows that were put down, to be scored
-inline constexpr std::uint32_t lost_counter = 5;     // 1: some of them was not remembered, it may come twice
+inline constexpr std::uint32_t kept_counter = 0;    // and the next: entries in `kept`; batches alternate
+inline constexpr std::uint32_t lowest_counter = 2;  // and the next: least place of an entry; batches alternate
+// Counters of the traversal:
+inline constexpr std::uint32_t located_counter = 4;  // rows to be scored
+inline constexpr std::uint32_t lost_counter = 5;     // 1: a row of the batch was not remembered and may come again
 inline constexpr std::uint32_t turns_counter = 6;    // TraversalCounts, from here to the end
 inline constexpr std::uint32_t expanded_counter = 7;
 inline constexpr std::uint32_t scored_counter = 8;
 
-inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
+inline constexpr std::uint32_t nowhere = 0xffffffff;  // after all places
 
-// Those that come are read so many at a time, by at most so many threads together.
+// Entries of a batch are read in steps of kept_step, at most 2^most_sharer_bits threads together.
 inline constexpr std::uint32_t most_sharer_bits = 3;
 inline constexpr std::uint32_t kept_step = 8 << most_sharer_bits;
-PGWARP_HOST_DEVICE constexpr std::uint32_t kept_room(std::uint32_t most_fresh)
+PGWARP_HOST_DEVICE constexpr std::uint32_t kept_room(std::uint32_t most_batch)
 {
-    return (most_fresh + kept_step - 1) / kept_step * kept_step;
+    return (most_batch + kept_step - 1) / kept_step * kept_step;
 }
 
-// What became of a batch.
+// The result of merging a batch.
 struct Taken {
-    std::uint32_t entries = 0;       // that came before the queue's end
-    std::uint32_t lowest = nowhere;  // the least place that one of them has
+    std::uint32_t entries = 0;       // entries that came before the queue's end
+    std::uint32_t lowest = nowhere;  // the least place of one of them
 };
 
 template <class Group, class Memory>
@@ -56,11 +56,11 @@ public:
     }
 
     PGWARP_HOST_DEVICE Entry* entries() const { return memory_.entries(side_); }
-    // Only what is before it comes in: no_entry while there is room.
+    // Only entries before end() enter the queue: no_entry while there is room.
     PGWARP_HOST_DEVICE Entry end() const { return end_; }
     PGWARP_HOST_DEVICE bool is_full() const { return end_ != no_entry; }
 
-    // A barrier has to follow.
+    // The caller adds a barrier.
     PGWARP_HOST_DEVICE void clear()
     {
         for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) entries()[i] = no_entry;
@@ -69,7 +69,7 @@ public:
         reset_counters(1);
     }
 
-    // The first `count` entries of another queue in the same memory. A barrier has to follow.
+    // Takes over the first `count` entries of another queue in the same memory. The caller adds a barrier.
     PGWARP_HOST_DEVICE void continue_with(const Queue& other, std::uint32_t count)
     {
         side_ = other.side_;
@@ -78,7 +78,7 @@ public:
         for (std::uint32_t i = count + group_.rank(); i < length_; i += group_.size()) entries()[i] = no_entry;
     }
 
-    // An entry of a batch, by one thread; called by whole warps, with no_entry where a thread has none.
+    // Offers an entry of a batch. Called by whole warps; threads without an entry pass no_entry.
     PGWARP_HOST_DEVICE void offer(Entry entry) const
     {
         const bool comes = lies_before(entry, end_);
@@ -86,14 +86,14 @@ public:
         if (comes) memory_.kept()[place] = entry;
     }
 
-    // Whether of very many that are offered at once those are dropped early that cannot stay. A group among many has no
-    // registers for it.
-    PGWARP_HOST_DEVICE bool trims() const { return Group::alone && length_ < parts(); }
+    // Whether large batches are trimmed before they are merged. Groups that share a multiprocessor have no registers
+    // for it.
+    PGWARP_HOST_DEVICE bool trims() const { return Group::exclusive && length_ < parts(); }
 
-    // Takes in what was offered since the last time, by all threads after a barrier. By one thread each are called
-    // comes(row, place) for each row that comes before the queue's end, with its place among those that were there,
-    // entered(row) for each that gets a place, left(row) for each that loses its own. `repeats`: a row may have been
-    // offered twice, or be in the queue. All threads see the queue as it is then.
+    // Merges the entries offered since the last call. Called by all threads after a barrier. One thread each calls
+    // comes(row, place) for each row before the queue's end, with its place among the old entries; entered(row) for
+    // each row that gets a place; and left(row) for each row that loses its place. repeats: a row may have been offered
+    // twice, or be in the queue. Ends with a barrier: all threads see the new queue.
     template <class Comes, class Entered, class Left>
     PGWARP_HOST_DEVICE Taken take_in(bool repeats, const Comes& comes, const Entered& entered, const Left& left)
     {
@@ -107,7 +107,7 @@ public:
             return {};
         }
         if (repeats) drop_repeats(kept);
-        if constexpr (Group::alone) {
+        if constexpr (Group::exclusive) {
             if (pays_to_trim(kept)) kept = trim(kept, &counters[kept_counter + (turn_ ^ 1)]);
         }
         Entry* to = memory_.entries(side_ ^ 1);
@@ -119,10 +119,11 @@ public:
     }
 
 private:
-    // Parts of a batch, each the neighbouring threads' that share it: twice as many as stay, where there are threads.
+    // The number of parts of a batch, one for each set of threads that share: at least twice the length, where there
+    // are threads.
     PGWARP_HOST_DEVICE std::uint32_t parts() const { return group_.size() >> group_.sharer_bits(2 * length_); }
 
-    // There is room for a key of each part where more than so many came.
+    // Trimming pays off for large batches, for which rows() has room for a key of each part.
     PGWARP_HOST_DEVICE bool pays_to_trim(std::uint32_t kept) const
     {
         return kept > 3 * length_ && kept > parts() && trims();
@@ -130,12 +131,12 @@ private:
 
     PGWARP_HOST_DEVICE static std::uint32_t key_of(Entry entry) { return static_cast<std::uint32_t>(entry >> 32); }
 
-    // Drops most of those that came but are behind the `length` first of them, none of which is there twice: how many
-    // are left. For all threads, and the counter of those that came.
+    // Drops most of the entries that are not among the `length` first. The batch must not have repeats. Returns the
+    // number of entries left. Called by all threads. counter: the counter of `kept`.
     PGWARP_HOST_DEVICE std::uint32_t trim(std::uint32_t kept, std::uint32_t* counter)
     {
         const std::uint32_t bound = bound_of(kept, counter);
-        // What is left is written over what all threads have read.
+        // The entries left overwrite entries that all threads have read.
         for (std::uint32_t base = 0; base < kept; base += group_.size()) {
             const std::uint32_t i = base + group_.rank();
             const Entry entry = i < kept ? memory_.kept()[i] : no_entry;
@@ -148,8 +149,8 @@ private:
         return *counter;
     }
 
-    // The key of the `length` least of the least keys of all parts: so many entries at least are not behind it. Sets
-    // the counter to 0.
+    // The `length`-th least of the least keys of the parts: at least `length` entries are not after it. Sets *counter
+    // to 0.
     PGWARP_HOST_DEVICE std::uint32_t bound_of(std::uint32_t kept, std::uint32_t* counter)
     {
         const std::uint32_t sharer_bits = group_.sharer_bits(2 * length_);
@@ -182,7 +183,7 @@ private:
         memory_.counters()[lowest_counter + turn] = nowhere;
     }
 
-    // Of those that are the same, one stays. Seldom needed, so it takes its time.
+    // Keeps one of equal entries, and none that is in the queue. Seldom needed, so it is not optimized.
     PGWARP_HOST_DEVICE void drop_repeats(std::uint32_t kept)
     {
         const Entry* known = entries();
@@ -200,8 +201,8 @@ private:
         group_.sync();
     }
 
-    // Of those that come, how many that are the calling thread's to count are before an entry: of every 2^sharer_bits
-    // pairs of them it has one.
+    // The number of entries of the batch before `entry`, counted over the calling thread's part: one of every
+    // 2^sharer_bits pairs.
     PGWARP_HOST_DEVICE std::uint32_t kept_before(Entry entry, std::uint32_t kept, std::uint32_t sharer_bits) const
     {
         struct alignas(16) Pair {
@@ -230,7 +231,8 @@ private:
         return before;
     }
 
-    // Those that come, and then the queue's entries. Where there are more threads, several share one.
+    // Places the entries of the batch and then those of the queue. Several threads share an entry where there are
+    // enough.
     template <class Comes, class Entered, class Left>
     PGWARP_HOST_DEVICE void place_all(std::uint32_t kept, Entry* to, const Comes& comes, const Entered& entered,
                                       const Left& left)
@@ -238,9 +240,10 @@ private:
         const std::uint32_t count = kept + length_;
         const std::uint32_t sharer_bits = group_.sharer_bits(count);
         const std::uint32_t together = group_.size() >> sharer_bits;
-        // Of a group alone, warps that have none leave the others their time.
-        const std::uint32_t end = Group::alone ? count - smaller(count, group_.first_of_warp() >> sharer_bits) : count;
-        // All threads of a warp go through the same turns.
+        // In a group with a multiprocessor to itself, warps without an entry leave the loop early.
+        const std::uint32_t end =
+            Group::exclusive ? count - smaller(count, group_.first_of_warp() >> sharer_bits) : count;
+        // All threads of a warp must make the same number of steps.
         for (std::uint32_t base = 0; base < end; base += together) {
             const std::uint32_t own = base + (group_.rank() >> sharer_bits);
             const bool is_new = own < kept;
@@ -283,8 +286,8 @@ private:
     const Memory& memory_;
     std::uint32_t length_;
     std::uint32_t side_ = 0;
-    std::uint32_t turn_ = 0;  // of the counters
-    Entry end_ = no_entry;    // the last entry
+    std::uint32_t turn_ = 0;  // index of the current counters
+    Entry end_ = no_entry;    // the last entry, or no_entry while there is room
 };
 
 }  // namespace pgwarp::cuda::graph

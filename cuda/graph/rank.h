@@ -1,4 +1,4 @@
-// The last step of a search: the rows that were found, ranked by the values that are returned. Values have the bits of
+// The last step of a search: the rows found are ranked by the values that are returned. Values have the bits of
 // src/methods/graph/stored_rows.cpp.
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace pgwarp::cuda::graph
 {
 
-// found[q] rows of rows [count][wanted] each; out: [count][k] on the device or in page-locked memory, found[q] as
-// given, written last. wanted <= most_ef, k <= wanted.
+// Ranks the found[q] rows of query q in rows [count][wanted]. out: [count][k] on the device or in page-locked memory;
+// out.found[q] = found[q] is written last. wanted <= most_ef, k <= wanted. Asynchronous. Throws CudaError.
 void rank_found(const GraphView& view, const RankQueries& queries, const std::uint32_t* rows,
                 const std::uint32_t* found, std::uint32_t count, std::uint32_t wanted, std::uint32_t k,
                 const Answers& out, bool chained, cudaStream_t stream);
 
-// Values of rows [first, first + count) for the first query; values[i].
+// values[i] = the value of row first + i for the first query, i < count. Asynchronous. Throws CudaError.
 void all_values(const GraphView& view, const RankQueries& queries, std::uint32_t first, std::uint32_t count,
                 double* values, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Found rows ranked by the values that are returned, by a whole block: what rank.h describes, for one query.
+// The ranking of rank.h for one query by a whole block.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// Sums of absolute differences, of any of the forms that rows may have.
+// The sum of absolute differences, for each form of the row.
 __device__ inline double l1_value(const GraphView& view, const float* query, std::uint32_t row)
 {
     const rows::ResidentRows& vectors = view.vectors;
@@ -40,7 +40,7 @@ __device__ inline double l1_value(const GraphView& view, const float* query, std
     return bound > 0 ? bound : 0.0;
 }
 
-// Every group of 8 lanes has a row of its own, all 32 lanes take part.
+// The value of a row. Each group of 8 lanes has its own row; all 32 lanes must call.
 __device__ inline double value_of(const GraphView& view, const RankQueries& queries, std::uint32_t query,
                                   std::uint32_t row)
 {
@@ -57,12 +57,13 @@ __device__ inline double value_of(const GraphView& view, const RankQueries& quer
     return rows::half_value(vectors, original, queries.norms[query], row);
 }
 
-// The keys of the values of rows numbers[0, kept), both shared. A barrier comes before and after.
+// Writes the keys of the values of rows numbers[0, kept); both arrays are in shared memory. The caller has a barrier
+// before the call. Ends with a barrier.
 __device__ inline void value_rows(const GraphView& view, const RankQueries& queries, std::uint32_t query, int kept,
                                   const std::uint32_t* numbers, std::uint64_t* values)
 {
     const auto together = static_cast<int>(blockDim.x / 8);
-    // Each group of 8 lanes takes a row; whole warps stay together.
+    // Each group of 8 lanes computes a row. The break is uniform in a warp, as all lanes take part in the shuffles.
     for (int base = 0; base < kept; base += together) {
         const int at = base + static_cast<int>(threadIdx.x / 8);
         if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
@@ -72,7 +73,8 @@ __device__ inline void value_rows(const GraphView& view, const RankQueries& quer
     __syncthreads();
 }
 
-// Each row goes where as many come before it, which 8 lanes count: for few that is less work than sorting them.
+// Writes each row to the place given by the number of rows before it, which 8 lanes count: for few rows faster than a
+// sort.
 __device__ inline void emit_counted(int kept, const std::uint64_t* values, const std::uint32_t* numbers,
                                     std::uint32_t query, std::uint32_t k, const Answers& out)
 {
@@ -92,7 +94,7 @@ __device__ inline void emit_counted(int kept, const std::uint64_t* values, const
     }
 }
 
-// The host may wait for this number: all else is there before it.
+// Writes found[], which the host may poll, after all other parts of the answer.
 __device__ inline void report_found(int kept, std::uint32_t query, const Answers& out)
 {
     __syncthreads();

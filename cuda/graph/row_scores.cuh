@@ -1,5 +1,5 @@
-// Scores of a query and located rows, in bulk (SONG section 6): teams of threads share a row and read 16 bytes each.
-// The score of a row depends on the query, the row and the size of the team alone.
+// Scores of a query and a batch of rows (SONG section 6). Logical warps, a power of two of neighbouring threads, share
+// a row and read 16 bytes each. The score of a row depends only on the query, the row and the size of the logical warp.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -16,38 +16,38 @@
 namespace pgwarp::cuda::graph
 {
 
-// What a score is: the smaller the nearer.
+// The kind of score; smaller is nearer.
 enum class ScoreKind : std::uint8_t {
     dot,     // halves: term of the row - factor * (query . row): L2, inner product, cosine
     l1,      // halves: sum of |query - row|
-    bytes,   // the same as dot, of bytes
-    floats,  // squared distances and products
-    bits,    // bits that differ
+    bytes,   // bytes: term of the row - factor * (query . row)
+    floats,  // floats: squared distance or negative product
+    bits,    // bits: number of differing bits
 };
 
-// Where the teams stand among those of a group.
-struct Teams {
-    std::uint32_t size;   // threads of a team, 2^bits
-    std::uint32_t own;    // number of the calling thread's team
-    std::uint32_t count;  // of all
+// The partition of a group into logical warps.
+struct LogicalWarps {
+    std::uint32_t size;   // threads of a logical warp, 2^bits
+    std::uint32_t own;    // index of the calling thread's logical warp
+    std::uint32_t count;  // number of logical warps
     std::uint32_t bits;
 };
 
 template <class Group>
-__device__ inline Teams teams_of(const Group& group, std::uint32_t size)
+__device__ inline LogicalWarps logical_warps_of(const Group& group, std::uint32_t size)
 {
     const std::uint32_t bits = 31 - __clz(static_cast<int>(size));
     return {size, group.rank() >> bits, group.size() >> bits, bits};
 }
 
-// A query in shared memory in pieces of eight elements: the first four of all pieces, then the other four of all. So
-// neighbouring threads read neighbouring 16 bytes.
+// A query in shared memory in pieces of eight elements: the first four elements of all pieces, then the last four of
+// all pieces. So neighbouring threads read neighbouring 16 bytes.
 struct StagedQuery {
     const float4* first;
     const float4* second;
 };
 
-// Where element d lies among 2 * pieces * 4 floats.
+// The place of element d among the 2 * pieces * 4 floats.
 __device__ inline std::uint32_t staged_place(std::uint32_t d, std::uint32_t pieces)
 {
     return (d / 4 % 2) * pieces * 4 + d / 8 * 4 + d % 4;
@@ -75,13 +75,13 @@ __device__ inline float score_piece(const uint4& row, const float4& a, const flo
 
 }  // namespace detail
 
-// Rows as halves.
+// Scores of rows as halves.
 template <class Group, ScoreKind kind>
 struct HalfScores {
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     const __half* rows;
-    const float* terms;  // [rows], or none
+    const float* terms;  // [rows], or null
     std::uint32_t pieces;
     float factor;
     StagedQuery query;
@@ -89,11 +89,11 @@ struct HalfScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
-        // All threads of the group go through the same turns.
-        for (std::uint32_t base = 0; base < count; base += together * teams.count) {
-            const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
+        constexpr std::uint32_t together = 4;  // rows that a logical warp reads at a time; at most its threads
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
+        // All threads of the group must make the same number of steps.
+        for (std::uint32_t base = 0; base < count; base += together * logical_warps.count) {
+            const auto number = [&](std::uint32_t i) { return base + i * logical_warps.count + logical_warps.own; };
             const uint4* row[together];
 #pragma unroll
             for (std::uint32_t i = 0; i < together; ++i) {
@@ -104,7 +104,7 @@ struct HalfScores {
             const float term = terms != nullptr ? __ldg(terms + own) : 0.0F;
             float sums[together] = {};
 #pragma unroll 2
-            for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
+            for (std::uint32_t piece = lane; piece < pieces; piece += logical_warps.size) {
                 uint4 halves[together];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) halves[i] = __ldg(row[i] + piece);
@@ -115,7 +115,7 @@ struct HalfScores {
                     sums[i] = detail::score_piece<kind>(halves[i], a, b, sums[i]);
                 }
             }
-            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+            for (std::uint32_t step = logical_warps.size / 2; step > 0; step /= 2) {
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
                     sums[i] += __shfl_xor_sync(group.warp_mask(), sums[i], static_cast<int>(step));
@@ -131,16 +131,16 @@ struct HalfScores {
     }
 };
 
-// A query as bytes, in shared memory: what a product of them stands for, and pieces of 16.
+// A query as bytes in shared memory: the float that a step of the bytes stands for, and pieces of 16 bytes.
 struct StagedBytes {
     float step;
-    std::uint32_t largest;  // while it is staged
+    std::uint32_t largest;  // bits of the largest element while the query is staged
     std::uint32_t unused[2];
     uint4 pieces[1];
 };
 static_assert(offsetof(StagedBytes, pieces) == byte_query_header);
 
-// What a score of bytes goes by: row i of a batch is the one at place(i) of these, and has a number.
+// The sources of rows as bytes: row i of a batch is at place(i) of `rows` and has the row number number(i).
 struct LocatedBytes {
     const std::int8_t* rows;
     const float2* terms;
@@ -156,19 +156,19 @@ struct SeedBytes {
     __device__ std::uint32_t number(std::uint32_t i) const { return numbers[i]; }
 };
 
-// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. A group
-// that is alone reads rows ahead.
+// Scores of rows as bytes, with the bits of the CPU's (methods/graph/byte_rows.h) where the mean is the same. A group
+// with a multiprocessor to itself reads more rows at a time.
 template <class Group>
 struct ByteScores {
-    static constexpr std::uint32_t least_team = 4;
-    static constexpr std::uint32_t piece_elements = 32;  // of 128 bytes
+    static constexpr std::uint32_t least_logical_warp = 4;
+    static constexpr std::uint32_t piece_elements = 32;  // floats of a cache line of 128 bytes
 
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     ByteView bytes;
     std::uint32_t pieces;
-    float factor;          // of the query's step
-    const float* vectors;  // full ones, or none
+    float factor;          // of the product, before the steps of query and row
+    const float* vectors;  // full vectors, or null
     std::uint32_t dimensions;
     const StagedBytes* query;
 
@@ -176,31 +176,31 @@ struct ByteScores {
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         const LocatedBytes source{bytes.rows, bytes.terms, located};
-        // Twice as many registers are enough for rows that would else be read one after the other.
-        if constexpr (Group::alone) {
-            if (count > 4 * teams.count) return score<8>(source, count, take);
+        // Twice the registers, so that more rows are read at a time.
+        if constexpr (Group::exclusive) {
+            if (count > 4 * logical_warps.count) return score<8>(source, count, take);
         }
         score<4>(source, count, take);
     }
-    // Seeds from `begin` on; numbers: their rows.
+    // Scores of the seeds begin .. begin + count - 1. numbers: the rows of these seeds.
     template <class Take>
     __device__ void seeds(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t count,
-                          const Take& take) const requires(Group::alone)
+                          const Take& take) const requires(Group::exclusive)
     {
         const std::size_t offset = begin;
         score<8>(SeedBytes{bytes.seeds + offset * bytes.stride, bytes.seed_terms + offset, numbers}, count, take);
     }
-    __device__ void prefetch(std::uint32_t row) const requires(Group::alone)
+    __device__ void prefetch(std::uint32_t row) const requires(Group::exclusive)
     {
         group.prefetch(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
         group.prefetch(bytes.terms + row, 1);
     }
-    // Of the full vector of a row, which is ranked by it: pieces that are read ahead, and one of them.
-    __device__ std::uint32_t vector_pieces() const requires(Group::alone)
+    // The full vector of a row that will be ranked: number of pieces to prefetch, and prefetch of one piece.
+    __device__ std::uint32_t vector_pieces() const requires(Group::exclusive)
     {
         return vectors != nullptr ? (dimensions + piece_elements - 1) / piece_elements : 0;
     }
-    __device__ void prefetch_vector(std::uint32_t row, std::uint32_t piece) const requires(Group::alone)
+    __device__ void prefetch_vector(std::uint32_t row, std::uint32_t piece) const requires(Group::exclusive)
     {
         group.prefetch(vectors + static_cast<std::size_t>(row) * dimensions + piece * piece_elements, 1);
     }
@@ -218,12 +218,13 @@ private:
         return __ldg(reinterpret_cast<const uint4*>(rows) + piece);
     }
 
-    // Sums over a team of what its threads have of some rows. Each step halves the rows of a thread: in the end it has
-    // all of row lane * together / size of the team, and of those behind it that no other thread has.
+    // Sums over a logical warp of the partial sums of its threads for `together` rows. Each step halves the rows of a
+    // thread. In the end a thread has the sum of row lane * together / size of the logical warp, and of the rows after
+    // it that no other thread has.
     template <std::uint32_t together>
     __device__ void share_sums(int (&sums)[together], std::uint32_t lane) const
     {
-        std::uint32_t bit = teams.size / 2;
+        std::uint32_t bit = logical_warps.size / 2;
 #pragma unroll
         for (std::uint32_t half = together / 2; half > 0; half /= 2) {
             if (bit == 0) return;
@@ -239,20 +240,20 @@ private:
         for (; bit > 0; bit /= 2) sums[0] += __shfl_xor_sync(group.warp_mask(), sums[0], static_cast<int>(bit));
     }
 
-    // `together`: rows of a team that are under way at a time.
+    // together: rows that a logical warp reads at a time.
     template <std::uint32_t together, class Source, class Take>
     __device__ void score(const Source& source, std::uint32_t count, const Take& take) const
     {
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
-        const std::uint32_t mine = (lane * together) >> teams.bits;  // of the rows that are under way
-        const bool reports = mine * teams.size == lane * together;
-        for (std::uint32_t base = 0; base < count; base += together * teams.count) {
-            const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
+        const std::uint32_t mine = (lane * together) >> logical_warps.bits;  // first row whose sum this thread has
+        const bool reports = mine * logical_warps.size == lane * together;
+        for (std::uint32_t base = 0; base < count; base += together * logical_warps.count) {
+            const auto number = [&](std::uint32_t i) { return base + i * logical_warps.count + logical_warps.own; };
             const auto place = [&](std::uint32_t i) { return source.place(min(number(i), count - 1)); };
             float2 term = __ldg(source.terms + place(mine));
             int sums[together] = {};
 #pragma unroll(together > 4 ? 1 : 2)
-            for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
+            for (std::uint32_t piece = lane; piece < pieces; piece += logical_warps.size) {
                 uint4 row[together];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
@@ -266,8 +267,8 @@ private:
             }
             share_sums(sums, lane);
 #pragma unroll
-            for (std::uint32_t i = 0; i < together / least_team; ++i) {
-                if (i * teams.size >= together) break;
+            for (std::uint32_t i = 0; i < together / least_logical_warp; ++i) {
+                if (i * logical_warps.size >= together) break;
                 const std::uint32_t own = number(mine + i);
                 const bool has = reports && own < count;
                 if (i > 0) term = __ldg(source.terms + place(mine + i));
@@ -279,11 +280,11 @@ private:
     }
 };
 
-// Rows in full: for what bytes don't tell apart.
+// Scores of rows as floats, where bytes do not tell rows apart.
 template <class Group>
 struct FloatScores {
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     const float* rows;
     std::uint32_t dimensions;
     bool squared;
@@ -292,20 +293,20 @@ struct FloatScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
-        // All threads of the group go through the same turns.
-        for (std::uint32_t base = 0; base < count; base += teams.count) {
-            const std::uint32_t number = base + teams.own;
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
+        // All threads of the group must make the same number of steps.
+        for (std::uint32_t base = 0; base < count; base += logical_warps.count) {
+            const std::uint32_t number = base + logical_warps.own;
             const std::uint32_t own = located[min(number, count - 1)];
             const float* row = rows + static_cast<std::size_t>(own) * dimensions;
             float sum = 0;
 #pragma unroll 4
-            for (std::uint32_t d = lane; d < dimensions; d += teams.size) {
+            for (std::uint32_t d = lane; d < dimensions; d += logical_warps.size) {
                 const float stored = __ldg(row + d);
                 const float difference = query[d] - stored;
                 sum = squared ? fmaf(difference, difference, sum) : fmaf(-query[d], stored, sum);
             }
-            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+            for (std::uint32_t step = logical_warps.size / 2; step > 0; step /= 2) {
                 sum += __shfl_xor_sync(group.warp_mask(), sum, static_cast<int>(step));
             }
             const bool has = lane == 0 && number < count;
@@ -314,7 +315,7 @@ struct FloatScores {
     }
 };
 
-// Of a row and a query as bits.
+// The number of bits that differ between a row and a query.
 __device__ inline std::uint32_t differing_bits(const std::uint32_t* row, const std::uint32_t* query,
                                                std::uint32_t words)
 {
@@ -331,13 +332,13 @@ __device__ inline std::uint32_t differing_bits(const std::uint32_t* row, const s
     return bits;
 }
 
-// Rows as bits: a thread a row.
+// Scores of rows as bits: a thread for each row.
 template <class Group>
 struct BitScores {
     Group group;
     const std::uint32_t* rows;
     std::uint32_t words;
-    const std::uint32_t* query;  // shared
+    const std::uint32_t* query;  // in shared memory
 
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const

@@ -1,3 +1,4 @@
+// The searcher of the graph on the device: effort of a batch, and retries with longer queues.
 #include <algorithm>
 #include <cmath>
 
@@ -61,7 +62,7 @@ public:
         if (metric == Metric::l1) return 2 * mirror_.view().l1_error;
         return pgwarp::bound_width(metric, mirror_.half_error(), canonical_norm(query, mirror_.dimensions()));
     }
-    // The device takes thousands of operations in the time of one of the CPU's.
+    // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override
     {
         const double compared =
@@ -111,7 +112,7 @@ private:
     Mirror mirror_;
 };
 
-// Whether the device has such a search: the queue and the query fit into a block's shared memory.
+// Whether the search can run on the device: the queue and the query fit in a block's shared memory.
 bool GraphSearcher::may_traverse(const SearchBatch& batch, std::size_t ef) const
 {
     if (ef > most_ef) return false;
@@ -119,7 +120,7 @@ bool GraphSearcher::may_traverse(const SearchBatch& batch, std::size_t ef) const
     return launch_config(batch.settings, ef, batch.k, batch.count, limits).shared_bytes <= limits.shared_bytes;
 }
 
-// Queries that found too few, as rows are dead, keep more rows; in the end all rows are gone through.
+// Queries that found too few rows, as many rows are dead, keep more rows; at last all rows are scanned.
 void GraphSearcher::search_graph(const SearchBatch& batch, const Round& round, std::size_t ef,
                                  const std::uint32_t* dead, Results& results, ThreadPool& pool) const
 {
@@ -141,7 +142,7 @@ void GraphSearcher::search_graph(const SearchBatch& batch, const Round& round, s
 void GraphSearcher::search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                    ThreadPool& pool) const
 {
-    // Dead rows take places in the queue: as many as there are, which is none where few are dead.
+    // Dead rows take places in the queue, so it grows by their share.
     const double alive = dead != nullptr ? std::max(0.05, 1 - dead->share) : 1;
     const std::size_t asked = ef_of(batch);
     const auto widened = static_cast<std::size_t>(std::llround(static_cast<double>(asked) / alive));

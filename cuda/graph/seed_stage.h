@@ -1,4 +1,4 @@
-// Where a search begins: at the best of some rows, which a block cluster may share. Free of CUDA; Group, Memory, Scores
+// The start of a search, at the best of some rows, which a block cluster may share. Free of CUDA; Group, Memory, Scores
 // and BlockCluster as in traversal.h, queue.h and block_cluster.h.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// All that is given has to outlive the beginning.
+// The arguments of the constructor must outlive the object.
 template <class Group, class Memory, class Scores>
 class SeedStage
 {
@@ -23,8 +23,8 @@ public:
     {
     }
 
-    // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
-    // the others. Starts that are all rows are shared.
+    // Fills the queue of the first group with the best starts; the first row is in the queue or added to the batch.
+    // Returns false in other groups. The groups share the starts where all of these are rows.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE bool begin(Queue<Group, Memory>& queue, const TraversalStarts& starts,
                                   const BlockCluster& block_cluster) const
@@ -48,7 +48,7 @@ public:
         if constexpr (BlockCluster::shares) {
             if (shared && !gather(few, noted, block_cluster)) return false;
         }
-        // The best are put down, to be offered again in the end; those kept stay in the queue.
+        // The best starts are kept to be offered again at the end; `kept` of them stay in the queue.
         const Entry* entries = few.entries();
         for (std::uint32_t i = group_.rank(); i < shape_.again; i += group_.size()) {
             memory_.again()[i] = i < noted && entries[i] != no_entry ? row_of(entries[i]) : no_row_here;
@@ -65,18 +65,19 @@ public:
     }
 
 private:
-    // What does not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all
-    // rows.
+    // Scores the starts of `part` and leaves the best in `few`. Rows that do not stay are not remembered as visited.
+    // notes_first: also stores the entry of the first row, where starts.all_rows.
     template <bool notes_first>
     PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const Part& part,
                                     std::uint32_t noted) const
     {
-        // Where sorting many takes long, batches grow: the first set a bound that most of the others do not pass.
-        std::uint32_t batch = few.trims() ? shape_.most_fresh : 4 * noted;
+        // Where sorting many entries takes long, batches grow: the first batch sets a bound that most later entries do
+        // not pass.
+        std::uint32_t batch = few.trims() ? shape_.most_batch : 4 * noted;
         for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
-            // Not a last one of few.
+            // Joins a short last batch to the one before.
             if (part.end - begin < 2 * batch) batch = part.end - begin;
-            batch = smaller(batch, shape_.most_fresh);
+            batch = smaller(batch, shape_.most_batch);
             const std::uint32_t end = begin + smaller(batch, part.end - begin);
             score<notes_first>(few, starts, begin, end - begin);
             begin = end;
@@ -108,12 +109,12 @@ private:
         candidate_batch_.take_scored(few, count, starts.repeats);
     }
 
-    // The best of each group's part come to the first group.
+    // The first group takes in the best entries of each group's part.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE bool gather(Queue<Group, Memory>& few, std::uint32_t noted,
                                    const BlockCluster& block_cluster) const
     {
-        // The memory of a group that has not begun can't be written.
+        // The memory of a group that has not started cannot be written.
         block_cluster.wait();
         if (block_cluster.own() > 0) {
             Entry* to = block_cluster.leader().gathered() + (block_cluster.own() - 1) * noted;
@@ -126,7 +127,8 @@ private:
         return true;
     }
 
-    // The first row has been scored with the others: it is kept, or farther than all that are. By one thread.
+    // Adds the first row, which was scored with the others: it is among the kept entries or after all of them. One
+    // thread writes.
     PGWARP_HOST_DEVICE void add_first(const Queue<Group, Memory>& queue, std::uint32_t kept) const
     {
         if (group_.rank() != 0 || kept == shape_.length) return;

@@ -28,7 +28,7 @@ __global__ void starts_of_columns(const std::uint32_t* columns, const std::uint3
     if (i < count) out[i] = columns[i] == 0xffffffff ? no_row_here : seed_rows[columns[i]];
 }
 
-// Eight lanes a bit, a block of 256 threads a word of a row.
+// Eight lanes compute a bit, a block of 256 threads a word of a row.
 __global__ __launch_bounds__(threads) void project_kernel(BitView bits, const float* rows, std::uint32_t dimensions,
                                                           std::uint32_t* out)
 {
@@ -38,7 +38,7 @@ __global__ __launch_bounds__(threads) void project_kernel(BitView bits, const fl
     const float* direction = bits.projection + (static_cast<std::size_t>(word) * 32 + bit) * (dimensions + 1);
     const double product =
         cuda::detail::canonical_dot(direction, rows + static_cast<std::size_t>(row) * dimensions, dimensions);
-    // Four bits a warp, eight warps.
+    // The block's bits are combined in shared memory.
     __shared__ std::uint32_t bytes;
     if (threadIdx.x == 0) bytes = 0;
     __syncthreads();
@@ -66,7 +66,7 @@ void choose_starts(const GraphView& view, const LaunchConfig& shape, const rows:
 {
     if (count == 0) return;
     const std::size_t stride = seed_stride(shape);
-    // Any prefix of the seeds is spread like the whole.
+    // A prefix of the seeds is spread over the rows as all of them are.
     rows::HalfTable some = view.seed_halves;
     some.rows = shape.seeds;
     rows::scan_table(some, view.vectors.stride, queries, count, {space.scores, stride}, shared_bytes, stream);

@@ -1,4 +1,4 @@
-// Where the arrays of a search lie in a block's shared memory.
+// The arrays of a search in a block's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// The Memory of a search (queue.h). layout has to outlive it.
+// The Memory of a search (queue.h). layout must outlive it.
 class SharedMemory
 {
 public:
@@ -18,7 +18,7 @@ public:
     __device__ Entry* kept() const { return at<Entry>(layout_.kept); }
     __device__ Entry* gathered() const { return at<Entry>(layout_.gathered); }
     __device__ ClusterTask* task() const { return at<ClusterTask>(layout_.task); }
-    // Behind the queue.
+    // After both halves of the queue.
     __device__ Entry* first() const { return entries(2); }
     __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }
     __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }

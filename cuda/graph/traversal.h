@@ -1,20 +1,22 @@
 // A search through the graph (SONG sections 3 to 6) by a group of threads: rows near the query are expanded, best
-// first, until the best `ef` rows seen are all expanded. Three stages a turn: neighbours are located, their scores
-// computed in bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given,
-// so the same code runs on the CPU in tests.
+// first, until the best `ef` rows seen are all expanded. A turn has three stages: neighbours are located, their scores
+// are computed in bulk, and queue and visited rows are updated. Free of CUDA: group, visited rows and scores are
+// parameters, so that tests run the same code on the CPU.
 //
-// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again`: not on how many
-// threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
+// The answer depends on the query, the graph, the starts and `ef`, `length`, `steps`, `again`. It does not depend on
+// the number of threads or their order, nor, with VisitedHash, on rows that are forgotten.
 //
-// A Group has rank(), size(), sync(), alone, which says that it has a multiprocessor to itself, and on shared words
-// compare_and_swap and set_bits, which return what was there. It consists of warps, threads that go in step: warp() is
-// the number of the caller's own, first_of_warp() the rank of its first thread. count(word, asks), called by a whole
-// warp, adds one for each thread that asks and returns what was there before its own. Some neighbouring threads,
-// 2^sharer_bits(count), share each of so many pieces of work, and all get the sum(sharer_bits, value) over them, or the
-// least(sharer_bits, value). first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order,
-// the first `most` numbers in [begin, end) for which matches(i) holds, for the warp to read, and returns how many they
-// are. by_warp(count, act), called by a whole warp, calls act(i) for each number below count, by one of its threads.
-// prefetch(begin, bytes) says that what lies there will be read soon.
+// A Group has rank(), size(), sync(), `exclusive` (it has a multiprocessor to itself), and compare_and_swap and
+// set_bits on shared words, which return the old value. A group consists of warps, whose threads run in step: warp() is
+// the number of the calling thread's warp, first_of_warp() the rank of its first thread.
+//   count(word, asks)   called by a whole warp: adds one for each thread with `asks` and returns the value before the
+//                       thread's own addition
+//   sharer_bits(count)  2^sharer_bits(count) neighbouring threads share each of `count` pieces of work;
+//                       sum(sharer_bits, value) and least(sharer_bits, value) give all of them the sum and the least
+//   first_matches(begin, end, most, matches, out)  called by a whole warp: writes, in order, the first `most` numbers
+//                       in [begin, end) for which matches(i) holds, for the warp to read, and returns their number
+//   by_warp(count, act) called by a whole warp: calls act(i) for each number below count, by one of its threads
+//   prefetch(begin, bytes)  starts to load memory into a cache
 #pragma once
 
 #include <cstdint>
@@ -29,12 +31,13 @@
 namespace pgwarp::cuda::graph
 {
 
-// scores(rows, count, take): take(i, entry of rows[i], not expanded), by one thread each, for all threads of the group
-// together; take is called by whole warps, with (nowhere, no_entry) by threads that have none. No barrier comes first
-// or last. Scores may have more: seeds(rows, begin, count, take), the same of starts[begin, ...) that are all seeds;
-// prefetch(row) for what scoring it will read, prefetch_vector(row, piece) of vector_pieces() for what ranking it will.
-// All that is given has to outlive the traversal. `wide`: a turn may have more rows than are expanded together, and a
-// block cluster may help; without that there is less to keep.
+// scores(rows, count, take), called by all threads of the group, calls take(i, entry of rows[i], not expanded) by one
+// thread each; take is called by whole warps, with (nowhere, no_entry) by threads without an entry. It has no barrier
+// at the start or the end. Scores may have more functions: seeds(rows, begin, count, take), which scores starts[begin,
+// ...) that are seeds; prefetch(row), which prefetches the memory that scoring the row reads; and vector_pieces() and
+// prefetch_vector(row, piece) for the memory that ranking reads. The arguments of the constructor must outlive the
+// traversal. wide: a turn may have more rows than are expanded together, and the groups of a block cluster may share
+// its scores; without `wide` the code needs fewer registers.
 template <class Group, class Memory, class Visited, class Scores, bool wide = true>
 class Traversal
 {
@@ -54,9 +57,9 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // The visited rows have been cleared. Afterwards found() and counts() of the first group are the answer, for all
-    // its threads to see. Where the block cluster helps, that group has arrived once more than it waited: its memory
-    // stays until it has.
+    // The caller clears the visited rows first. Afterwards found() and counts() of the first group are the answer,
+    // visible to all its threads. Where the block cluster shares scores, the first group has called arrive() once more
+    // than wait(): the caller waits before its memory is freed.
     template <class BlockCluster = NoBlockCluster>
     PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const BlockCluster& block_cluster = {})
     {
@@ -64,10 +67,10 @@ public:
         if (SeedStage(group_, shape_, memory_, scores_, candidate_batch_).begin(queue_, starts, block_cluster)) {
             lead(starts, block_cluster);
             if constexpr (BlockCluster::shares) {
-                if (helped_by(block_cluster)) dismiss(block_cluster);
+                if (shares_scores(block_cluster)) dismiss(block_cluster);
             }
         } else if constexpr (BlockCluster::shares) {
-            if (helped_by(block_cluster)) help(block_cluster);
+            if (shares_scores(block_cluster)) score_parts(block_cluster);
         }
     }
 
@@ -76,19 +79,19 @@ public:
     PGWARP_HOST_DEVICE TraversalCounts counts() const { return candidate_batch_.counts(); }
 
 private:
-    // From where the first group begins to where all is expanded.
+    // The first group's part: from its start until all rows are expanded.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, const BlockCluster& block_cluster)
     {
         std::uint32_t first = 0;    // entries before it are expanded
         std::uint32_t offered = 0;  // starts that were offered again
-        bool offering = false;      // what is admitted next are some of them
+        bool offering = false;      // the next batch consists of such starts
         const bool has_first = BlockCluster::shares && starts.all_rows;
         for (bool begun = false;; begun = true) {
             if (begun || !has_first) {
                 // The first row may be among the starts.
                 const std::uint32_t lowest = admit(!begun || !finds_repeats_, block_cluster);
-                // Those that follow are farther still.
+                // Later starts are farther still.
                 if (offering && lowest >= shape_.ef) return;
                 first = smaller(first, lowest);
             }
@@ -100,7 +103,8 @@ private:
         }
     }
 
-    // The links of the rows that are next: false where all rows are expanded. `first` moves behind them.
+    // Locates the links of the next rows to expand and moves `first` behind these rows. False where all rows are
+    // expanded.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, const BlockCluster& block_cluster)
     {
@@ -111,14 +115,14 @@ private:
         }
     }
 
-    // Some rows of a turn, or all by the block cluster.
+    // Locates the links of some rows of a turn, or, with the block cluster, of all.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, const BlockCluster& block_cluster)
     {
         const std::uint32_t begin = first;
         if (next_parent_ == parents_ && !choose_wide(first)) return false;
         const std::uint32_t* rows = memory_.parents(group_.warp()) + next_parent_;
-        if (helped_by(block_cluster)) {
+        if (shares_scores(block_cluster)) {
             if constexpr (BlockCluster::shares) locate_together(rows, block_cluster);
         } else {
             const std::uint32_t some = smaller(parents_ - next_parent_, shape_.together());
@@ -131,7 +135,7 @@ private:
         return true;
     }
 
-    // All rows of a turn at once.
+    // Locates the links of all rows of a turn.
     PGWARP_HOST_DEVICE bool locate_turn(std::uint32_t& first)
     {
         Entry* entries = queue_.entries();
@@ -145,8 +149,8 @@ private:
         return true;
     }
 
-    // The rows of a turn, some of which may be expanded after others have come into the queue, are put down: false
-    // where there are none.
+    // Chooses the rows of a turn, some of which may be expanded after others have entered the queue. False where there
+    // are none.
     PGWARP_HOST_DEVICE bool choose_wide(std::uint32_t& first)
     {
         waiting_ = find_waiting(first);
@@ -158,8 +162,8 @@ private:
         return true;
     }
 
-    // The nearest rows that are not expanded: how many, and their places. Each warp looks for itself, so that none has
-    // to wait for another.
+    // Finds the places of the nearest rows that are not expanded and returns their number. Each warp does so for
+    // itself, so that no warp waits for another.
     PGWARP_HOST_DEVICE std::uint32_t find_waiting(std::uint32_t first) const
     {
         const Entry* entries = queue_.entries();
@@ -175,7 +179,7 @@ private:
         return parents;
     }
 
-    // Link i of all those of the rows that are expanded.
+    // Link i of the links of all rows that are expanded.
     template <class RowOf>
     PGWARP_HOST_DEVICE std::uint32_t link(std::uint32_t i, const RowOf& row_of_parent) const
     {
@@ -185,12 +189,12 @@ private:
     }
 
     template <class BlockCluster>
-    PGWARP_HOST_DEVICE static bool helped_by(const BlockCluster& block_cluster)
+    PGWARP_HOST_DEVICE static bool shares_scores(const BlockCluster& block_cluster)
     {
-        return wide && block_cluster.helps();
+        return wide && block_cluster.shares_scores();
     }
 
-    // All rows of a turn, by all groups of the block cluster.
+    // Locates the links of all rows of a turn; the groups of the block cluster score a part each.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE void locate_together(const std::uint32_t* parents, const BlockCluster& block_cluster)
     {
@@ -219,19 +223,19 @@ private:
         block_cluster.arrive();
     }
 
-    // A part of the links of some rows are what is scored next. A barrier has to follow.
+    // Writes a part of the links of some rows to rows(), to be scored. The caller adds a barrier.
     PGWARP_HOST_DEVICE void bring_links(const Part& part, const std::uint32_t* parents)
     {
         for (std::uint32_t i = group_.rank(); i < part.size(); i += group_.size()) {
             const std::uint32_t row = link(part.begin + i, [parents](std::uint32_t parent) { return parents[parent]; });
-            // The first row is known, and so stands for none.
+            // The first row to expand is known, so it stands for a missing link.
             memory_.rows()[i] = row != no_row_here ? row : parents[0];
         }
     }
 
-    // By a group that is not the first: its part of each turn.
+    // The part of the other groups: scores of their part of each turn.
     template <class BlockCluster>
-    PGWARP_HOST_DEVICE void help(const BlockCluster& block_cluster)
+    PGWARP_HOST_DEVICE void score_parts(const BlockCluster& block_cluster)
     {
         const auto& leader = block_cluster.leader();
         for (;;) {
@@ -250,7 +254,7 @@ private:
         }
     }
 
-    // Of the best starts, the next few that no way has led to: false where there are none.
+    // Locates the next few of the best starts that were not visited. False where there are none left.
     PGWARP_HOST_DEVICE bool locate_starts(std::uint32_t& offered)
     {
         while (offered < shape_.again) {
@@ -258,14 +262,16 @@ private:
             offered += smaller(shape_.early() * shape_.degree, shape_.again - begin);
             locate(offered - begin, offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
             if (candidate_batch_.located() > 0) return true;
-            group_.sync();  // before the next is counted
+            // All threads read located() before the next batch is counted.
+            group_.sync();
         }
         return false;
     }
 
     PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.together() * shape_.degree; }
 
-    // The same of rows that are not known. From `count` to `ahead` they will be located later: they are brought near.
+    // Adds the unvisited ones of row_of_number(0 .. count - 1) to the batch. Prefetches those from `count` to `ahead`,
+    // which will be located later.
     template <class RowOf>
     PGWARP_HOST_DEVICE void locate(std::uint32_t count, std::uint32_t ahead, const RowOf& row_of_number)
     {
@@ -281,7 +287,7 @@ private:
         candidate_batch_.add_rows_if(count, row_of_number, is_new);
     }
 
-    // Whether the row was not known.
+    // Returns whether the row was not yet visited.
     PGWARP_HOST_DEVICE bool remember(std::uint32_t row)
     {
         bool lost = false;
@@ -290,7 +296,7 @@ private:
         return inserted;
     }
 
-    // What is likely to be ranked.
+    // Prefetches the vectors of rows that are likely to be ranked.
     PGWARP_HOST_DEVICE void prefetch_vectors() const
     {
         if constexpr (requires { scores_.vector_pieces(); }) {
@@ -302,7 +308,7 @@ private:
         }
     }
 
-    // What was located comes into the queue: the least place that one of it gets.
+    // Scores the located rows and merges them into the queue. Returns the least place of one of them.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE std::uint32_t admit(bool repeats, const BlockCluster& block_cluster)
     {
@@ -334,7 +340,8 @@ private:
         return taken.lowest;
     }
 
-    // What the block cluster has found is offered to the queue, where it is not known. Whether it may come twice.
+    // Offers the entries of the block cluster to the queue if they were not visited. Returns whether rows may come
+    // again.
     template <class BlockCluster>
     PGWARP_HOST_DEVICE bool offer_together(std::uint32_t count, const BlockCluster& block_cluster)
     {
@@ -347,7 +354,8 @@ private:
         return candidate_batch_.lost();
     }
 
-    // The structure is full: only what is in the queue stays. Where even that is too much, it stays as it is.
+    // Called when the structure is full: forgets all rows but those in the queue. Where even these do not fit, nothing
+    // is forgotten.
     PGWARP_HOST_DEVICE void forget()
     {
         remembered_ = 0;
@@ -377,12 +385,12 @@ private:
     Visited visited_;
     const Scores& scores_;
     bool remembered_late_ = false;
-    bool finds_repeats_ = false;  // of two threads that meet a row at a time, one is told that it is known
+    bool finds_repeats_ = false;  // insert() tells one of two threads with the same row that it is known
     std::uint32_t remembered_ = 0;
-    std::uint32_t parents_ = 0;      // rows of this turn,
-    std::uint32_t next_parent_ = 0;  // the first of them that is not expanded,
-    std::uint32_t waiting_ = 0;      // and with the rows that will be next
-    bool together_ = false;          // what is located is this group's part of the block cluster's
+    std::uint32_t parents_ = 0;      // rows of this turn
+    std::uint32_t next_parent_ = 0;  // the first of them that is not expanded
+    std::uint32_t waiting_ = 0;      // rows of this turn and of the next one
+    bool together_ = false;          // the located rows are this group's part of the block cluster's
 };
 
 }  // namespace pgwarp::cuda::graph

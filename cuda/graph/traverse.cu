@@ -11,9 +11,9 @@ void traverse(const TraverseJob& job, cudaStream_t stream)
         const std::uint32_t count = std::min(job.shape.launch_queries, job.count - first);
         if (!job.shape.plain() || job.shape.lanes <= 32) {
             traverse_by_options(job, first, count, stream);
-        } else if (job.shape.alone) {
-            job.shape.wide() ? traverse_alone_wide(job, first, count, stream)
-                             : traverse_alone(job, first, count, stream);
+        } else if (job.shape.exclusive) {
+            job.shape.wide() ? traverse_exclusive_wide(job, first, count, stream)
+                             : traverse_exclusive(job, first, count, stream);
         } else {
             job.shape.wide() ? traverse_by_blocks<false, true>(job, first, count, stream)
                              : traverse_by_blocks<false, false>(job, first, count, stream);

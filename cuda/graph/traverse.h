@@ -1,4 +1,4 @@
-// The traversals of a batch: from its starts each query goes through the graph to the rows that are to be ranked.
+// The traversals of a batch: each query follows the graph from its starts to the rows that are ranked.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,13 +10,13 @@
 namespace pgwarp::cuda::graph
 {
 
-// Asynchronous; launches of at most shape.launch_queries.
+// Asynchronous. Makes launches of at most shape.launch_queries. Throws CudaError.
 void traverse(const TraverseJob& job, cudaStream_t stream);
 
-// Behind it, in files of their own: SONG's other choices and queries of a warp or less; few queries, which have a
-// multiprocessor each.
+// The parts of traverse(), in separate files, as they take long to compile: SONG's options and queries with a warp or
+// less, and few queries, whose blocks have a multiprocessor each.
 void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
-void traverse_alone(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
-void traverse_alone_wide(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
+void traverse_exclusive(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
+void traverse_exclusive_wide(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -1,5 +1,6 @@
-// Traversals by a block a query, or a cluster of blocks: the kernel and its launch. `alone`: a block has a
-// multiprocessor to itself; `wide`: turns of more rows than are expanded together, and others that help.
+// Traversals by a block, or a cluster of blocks, for each query: the kernel and its launch. exclusive: a block has a
+// multiprocessor to itself. wide: turns may have more rows than are expanded together, and blocks of a cluster may
+// share scores.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace pgwarp::cuda::graph
 {
 
-// What comes with a launch: nothing where there are many queries.
-template <bool alone>
+// A query in the kernel's parameters; empty for many queries.
+template <bool exclusive>
 struct Given {
     __device__ const GivenQuery* query() const { return nullptr; }
 };
@@ -32,39 +33,39 @@ inline Given<true> given_to(const TraverseJob& job)
     return given;
 }
 
-// At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes. `alone`:
-// twice as many, for a block that has it to itself.
-template <ScoreKind kind, bool alone, bool wide>
-__global__ __launch_bounds__(512,
-                             alone ? 1 : 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments,
-                                                                 const __grid_constant__ Given<alone> given)
+// At most 64 registers, so that a multiprocessor can hold 32 blocks of a warp, its limit. With `exclusive`, at most
+// 128.
+template <ScoreKind kind, bool exclusive, bool wide>
+__global__ __launch_bounds__(512, exclusive ? 1 : 2) void traverse_kernel(
+    const __grid_constant__ TraverseArguments arguments, const __grid_constant__ Given<exclusive> given)
 {
     extern __shared__ uint4 shared_memory[];
     if (!arguments.beside) wait_for_kernel_before();
     let_next_start();
-    const std::uint32_t query = alone ? blockIdx.x / arguments.shape.cluster : blockIdx.x;
-    traverse_query<kind, VisitedHash, wide>(arguments, BlockGroup<alone>(),
+    const std::uint32_t query = exclusive ? blockIdx.x / arguments.shape.cluster : blockIdx.x;
+    traverse_query<kind, VisitedHash, wide>(arguments, BlockGroup<exclusive>(),
                                             reinterpret_cast<unsigned char*>(shared_memory), query, given.query());
-    // What follows waits for this launch, and so for those that it runs beside.
+    // The next kernel waits for this launch only, so this launch waits for the earlier ones.
     if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
 
-template <ScoreKind kind, bool alone, bool wide>
+template <ScoreKind kind, bool exclusive, bool wide>
 void launch_blocks(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     const LaunchConfig& shape = job.shape;
-    allow_shared_memory(traverse_kernel<kind, alone, wide>, SharedMemoryUse::before_caches);
-    Given<alone> given;
-    if constexpr (alone) given = given_to(job);
-    launch_clusters(shape.cluster, job.chained || first > 0, traverse_kernel<kind, alone, wide>, count * shape.cluster,
-                    shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
+    allow_shared_memory(traverse_kernel<kind, exclusive, wide>, SharedMemoryUse::before_caches);
+    Given<exclusive> given;
+    if constexpr (exclusive) given = given_to(job);
+    launch_clusters(shape.cluster, job.chained || first > 0, traverse_kernel<kind, exclusive, wide>,
+                    count * shape.cluster, shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
                     arguments_of(job, first, count), given);
 }
 
-template <bool alone, bool wide>
+template <bool exclusive, bool wide>
 void traverse_by_blocks(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    with_score_kind(*job.view, [&]<ScoreKind kind>() { launch_blocks<kind, alone, wide>(job, first, count, stream); });
+    with_score_kind(*job.view,
+                    [&]<ScoreKind kind>() { launch_blocks<kind, exclusive, wide>(job, first, count, stream); });
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -1,4 +1,4 @@
-// What the traversal kernels share: a query brought to shared memory, the traversal of it, the answer written.
+// The common parts of the traversal kernels: a query is staged in shared memory, traversed, and its answer written.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct TraverseArguments {
     GraphView view;
     LaunchConfig shape;
     SharedLayout layout;
-    const float* queries;  // as asked for bytes and floats, moved for halves
+    const float* queries;  // as given for bytes and floats, moved for halves
     float* query_copy;
     const std::uint32_t* query_bits;
-    const std::uint32_t* starts;  // none: all seeds are looked at
+    const std::uint32_t* starts;  // null: all seeds are compared
     bool repeated_starts;
     const std::uint32_t* dead;
-    bool beside;  // the launch before is of the same batch: its blocks need not be waited for
+    bool beside;  // the launch before is of the same batch, so its blocks need not be waited for
     std::uint32_t count;
     std::uint32_t* rows;
     std::uint32_t* found;
@@ -36,10 +36,10 @@ struct TraverseArguments {
     TraversalCounts* work;
 };
 
-// A query that goes with its launch.
+// A query in the parameters of the kernel.
 struct GivenQuery {
     static constexpr std::uint32_t most = 512;
-    std::uint32_t dimensions = 0;  // 0: none does
+    std::uint32_t dimensions = 0;  // 0: there is no query
     float values[most];
 };
 static_assert(sizeof(TraverseArguments) + sizeof(GivenQuery) <= 4096, "what a launch may bring");
@@ -105,7 +105,7 @@ void with_score_kind(const GraphView& view, const Launch& launch)
 
 #ifdef __CUDACC__
 
-// As ByteQuery::assign() on the CPU: the largest element becomes 127.
+// Writes a query as bytes, as ByteQuery::assign() does on the CPU: the largest element becomes 127.
 template <class Group>
 __device__ inline void stage_bytes(const Group& group, const GraphView& view, const float* from, StagedBytes* out)
 {
@@ -133,8 +133,8 @@ __device__ inline void stage_bytes(const Group& group, const GraphView& view, co
     if (group.rank() == 0) out->step = step;
 }
 
-// Copies a query that lies in host memory, or came with the launch, to where it is read several times. The first to ask
-// for it, since it may be long on its way: others do something else meanwhile. A barrier has to follow.
+// Copies a query from host memory, or from the kernel's parameters, to device memory, where it is read several times.
+// Called first, as the read may take long and other work overlaps with it. The caller adds a barrier.
 template <class Group>
 __device__ inline void bring_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query,
                                    const GivenQuery* given)
@@ -148,7 +148,8 @@ __device__ inline void bring_query(const Group& group, const TraverseArguments& 
     }
 }
 
-// After bring_query() and a barrier. One has to follow; the traversal begins with one.
+// Stages the query in shared memory. Called after bring_query() and a barrier. The caller adds a barrier; the traversal
+// starts with one.
 template <class Group>
 __device__ inline void stage_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query,
                                    unsigned char* to)
@@ -175,8 +176,8 @@ __device__ inline void stage_query(const Group& group, const TraverseArguments& 
 }
 
 template <ScoreKind kind, class Group>
-__device__ inline auto scores_of(const Group& group, const Teams& teams, const TraverseArguments& arguments,
-                                 const unsigned char* query)
+__device__ inline auto scores_of(const Group& group, const LogicalWarps& logical_warps,
+                                 const TraverseArguments& arguments, const unsigned char* query)
 {
     const GraphView& view = arguments.view;
     if constexpr (kind == ScoreKind::bits) {
@@ -184,7 +185,7 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
     } else if constexpr (kind == ScoreKind::bytes) {
         const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
         return ByteScores<Group>{group,
-                                 teams,
+                                 logical_warps,
                                  view.bytes,
                                  view.bytes.stride / 16,
                                  factor,
@@ -193,7 +194,7 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
                                  reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
         return FloatScores<Group>{group,
-                                  teams,
+                                  logical_warps,
                                   view.vectors.full,
                                   view.vectors.dimensions,
                                   view.vectors.metric == Metric::l2,
@@ -203,8 +204,8 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
         const auto* staged = reinterpret_cast<const float4*>(query);
         const bool squared = view.vectors.metric == Metric::l2;
         const float* terms = squared && kind == ScoreKind::dot ? view.vectors.row_terms : nullptr;
-        return HalfScores<Group, kind>{
-            group, teams, view.vectors.half.rows, terms, pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
+        return HalfScores<Group, kind>{group,  logical_warps,         view.vectors.half.rows,   terms,
+                                       pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
     }
 }
 
@@ -221,7 +222,7 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
             false};
 }
 
-// The first rows of the queue that are not dead, and how many: called by the first warp.
+// Writes the first rows of the queue that are not dead to `rows` and returns their number. Called by the first warp.
 template <class Group>
 __device__ inline std::uint32_t choose_found(const Group& group, const TraverseArguments& arguments,
                                              const Entry* entries, std::uint32_t query, const TraversalCounts& work,
@@ -249,7 +250,7 @@ __device__ inline void write_found(const Group& group, const TraverseArguments& 
     if (group.rank() == 0) arguments.found[query] = found;
 }
 
-// By a block of its own, whose queue takes in nothing more.
+// Ranks the rows found by the block that found them. The queue's memory is reused.
 template <class Group>
 __device__ inline void rank_in_place(const Group& group, const TraverseArguments& arguments, const SharedMemory& memory,
                                      const Entry* entries, std::uint32_t query, const TraversalCounts& work)
@@ -268,7 +269,7 @@ __device__ inline void rank_in_place(const Group& group, const TraverseArguments
     report_found(kept, query, arguments.answers);
 }
 
-// One query by one group of threads. `wide`: as Traversal says; given: the query, where it came with the launch.
+// One query by one group of threads. wide: as in Traversal. given: the query in the kernel's parameters, or null.
 template <ScoreKind kind, template <class> class Visited, bool wide = true, class Group>
 __device__ inline void traverse_query(const TraverseArguments& arguments, const Group& group, unsigned char* shared,
                                       std::uint32_t query, const GivenQuery* given = nullptr)
@@ -281,12 +282,13 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
     visited.clear();
     group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
-    const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    const auto scores =
+        scores_of<kind>(group, logical_warps_of(group, shape.logical_warp), arguments, shared + arguments.layout.query);
     Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(
         group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);
-    if constexpr (Group::alone) {
-        const ClusterBlocks block_cluster(shape.cluster, wide && shape.helps, shared, arguments.layout);
+    if constexpr (Group::exclusive) {
+        const ClusterBlocks block_cluster(shape.cluster, wide && shape.shares_scores, shared, arguments.layout);
         traversal.run(starts, block_cluster);
         if (block_cluster.own() > 0) return;
         const TraversalCounts work = traversal.counts();
@@ -295,7 +297,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         } else {
             write_found(group, arguments, traversal.found(), query, work);
         }
-        if (wide && shape.helps) block_cluster.wait();
+        if (wide && shape.shares_scores) block_cluster.wait();
         return;
     }
     traversal.run(starts);

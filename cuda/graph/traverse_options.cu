@@ -1,5 +1,5 @@
-// Traversals by SONG's other choices: Bloom and Cuckoo filters, selected insertion, deletion of visited rows, queries
-// of a warp or less. For its experiments: the choice is made at run time, in one kernel a kind of score.
+// Traversals with SONG's options: Bloom and Cuckoo filters, selected insertion, deletion of visited rows, queries of a
+// warp or less. They serve experiments, so one kernel for each kind of score chooses at run time.
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "graph/traverse.h"

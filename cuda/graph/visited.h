@@ -1,9 +1,9 @@
-// Which rows a search has met (SONG section 4: open addressing hash table, Bloom filter, Cuckoo filter), in memory that
-// a group of threads shares. Free of CUDA: the group brings the atomic operations.
+// The rows that a search has visited (SONG section 4: open addressing hash table, Bloom filter, Cuckoo filter), in
+// memory that a group of threads shares. Free of CUDA: the group provides the atomic operations.
 //
-// A structure may forget a row: its score is computed once more then, and the row is found in the queue already, or
-// behind it, where it was before. So forgetting costs time, never the answer. The filters may also take a row for
-// another that was met (a false positive): that row is passed over.
+// A structure may forget a row. Then its score is computed again, and the queue already has the row, or rejects it
+// again. So forgetting costs time and never changes the answer. The filters may also take a row for visited that is not
+// (a false positive); such a row is skipped.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace pgwarp::cuda::graph
 
 enum class VisitedKind : std::uint8_t { hash = 0, bloom = 1, cuckoo = 2 };
 
-// Words of memory that a structure of `bits` takes: 2^bits in all.
+// The words of a structure with `bits` bits of addresses.
 PGWARP_HOST_DEVICE constexpr std::uint32_t visited_words(std::uint32_t bits)
 {
     return 1U << bits;
@@ -38,14 +38,14 @@ PGWARP_HOST_DEVICE inline std::uint32_t mixed(std::uint32_t row, std::uint32_t s
 
 }  // namespace detail
 
-// Rows in open addressing. A row that finds no place within a few steps is forgotten.
+// A hash table of rows with open addressing. A row that finds no slot within most_steps steps is forgotten.
 template <class Group>
 class VisitedHash
 {
 public:
     static constexpr bool may_erase = true;
     static constexpr bool may_mistake = false;
-    static constexpr bool finds_repeats = true;  // of those that it does not lose
+    static constexpr bool finds_repeats = true;  // except of rows that it loses
     static constexpr std::uint32_t most_steps = 16;
 
     PGWARP_HOST_DEVICE VisitedHash(Group group, std::uint32_t* words, std::uint32_t bits)
@@ -53,14 +53,14 @@ public:
     {
     }
 
-    // All threads of the group; a barrier has to follow.
+    // Called by all threads of the group. The caller adds a barrier.
     PGWARP_HOST_DEVICE void clear()
     {
         for (std::uint32_t i = group_.rank(); i < visited_words(bits_); i += group_.size()) {
             words_[i] = detail::empty_slot;
         }
     }
-    // How many rows it holds well.
+    // The number of rows up to which few are forgotten.
     PGWARP_HOST_DEVICE std::uint32_t capacity() const { return visited_words(bits_) / 4 * 3; }
 
     PGWARP_HOST_DEVICE bool contains(std::uint32_t row) const
@@ -74,7 +74,8 @@ public:
         }
         return false;
     }
-    // Whether the row was not known; lost: and is not remembered either. Not while others erase.
+    // Returns whether the row was not in the table. Sets `lost` where it is not remembered either. Not to be called
+    // while other threads erase.
     PGWARP_HOST_DEVICE bool insert(std::uint32_t row, bool& lost)
     {
         std::uint32_t slot = first_slot(row);
@@ -87,7 +88,7 @@ public:
         lost = true;
         return true;
     }
-    // The same for a row that is not in it, also in places that others have left.
+    // Inserts a row that is not in the table, also into erased slots.
     PGWARP_HOST_DEVICE void insert_new(std::uint32_t row)
     {
         std::uint32_t slot = first_slot(row);
@@ -140,7 +141,7 @@ public:
     {
         for (std::uint32_t i = group_.rank(); i < visited_words(bits_); i += group_.size()) words_[i] = 0;
     }
-    // At 12 bits a row about 3 of 1,000 are mistaken.
+    // At 12 bits a row about 3 in 1,000 are false positives.
     PGWARP_HOST_DEVICE std::uint32_t capacity() const { return visited_words(bits_) * 32 / 12; }
 
     PGWARP_HOST_DEVICE bool contains(std::uint32_t row) const
@@ -183,8 +184,8 @@ private:
     std::uint32_t bits_;
 };
 
-// A Cuckoo filter (Fan et al. 2014): two buckets for each row, each one word of two fingerprints of 16 bits. A
-// fingerprint that is driven out too often is forgotten.
+// A Cuckoo filter (Fan et al. 2014): each row has two buckets, each bucket is one word with two fingerprints of 16
+// bits. A fingerprint that is displaced too often is forgotten.
 template <class Group>
 class VisitedCuckoo
 {
@@ -223,7 +224,7 @@ public:
         bucket = other(bucket, print);
         for (std::uint32_t turn = 0; turn < most_turns; ++turn) {
             if (place(bucket, print)) return;
-            // Drives one of the two out, each in turn.
+            // Displaces the two fingerprints in turn.
             const std::uint32_t shift = 16 * (turn & 1U);
             const std::uint32_t there = group_.load(&words_[bucket]);
             const std::uint32_t changed = (there & ~(0xffffU << shift)) | print << shift;
@@ -243,7 +244,7 @@ public:
 private:
     static constexpr std::uint32_t most_turns = 16;
 
-    // Never 0, which is an empty place.
+    // Never 0, which marks an empty place.
     PGWARP_HOST_DEVICE static std::uint32_t fingerprint(std::uint32_t row)
     {
         const std::uint32_t print = detail::mixed(row, 0x165667B1U) & 0xffffU;

@@ -1,8 +1,8 @@
-// Selection of the smallest of a row of scores by one block, and sorting of what it keeps in shared memory.
+// Selection of the smallest scores of a row by one block, and a sort of the selected scores in shared memory.
 //
-// A bound comes first: the wanted-th smallest of the minima of disjoint parts of the row is no smaller than the
-// wanted-th smallest of all. What is at most the bound is kept and sorted. Where too much is kept (ties, scores in an
-// unfavourable order) the exact limit is found digit by digit.
+// A bound comes first: the wanted-th smallest of the minima of disjoint parts of the row is at least the wanted-th
+// smallest score. Scores up to the bound are kept and sorted. Where these are too many (ties, scores in an unfavourable
+// order) the exact limit is found digit by digit.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-inline constexpr int select_capacity = 2048;  // kept at once
-inline constexpr int select_most = 1024;      // most that can be wanted
+inline constexpr int select_capacity = 2048;  // scores kept at once
+inline constexpr int select_most = 1024;      // the largest `wanted`
 
 struct SelectShared {
     std::uint64_t kept[select_capacity];  // key << 32 | index
     std::uint32_t histogram[256];
     std::uint32_t prefix;
-    std::uint32_t below;  // keys known to be smaller than those of the prefix
+    std::uint32_t below;  // keys known to be smaller than those with the prefix
     std::uint32_t within;
     int count;
     int ties;
 };
 
-// The limit T of the wanted-th smallest key, by `digits` digits of 8 bits from the top; lower bits of T are ones.
-// Leaves in `below` how many keys lie under T's digits. each(f) calls f(key) for all keys of the calling thread; no_key
-// counts as a key. Returns no_key when there are fewer.
+// Finds the limit T of the wanted-th smallest key, by `digits` digits of 8 bits from the top; the lower bits of T are
+// ones. shared.below becomes the number of keys below the digits of T. each(f) calls f(key) for all keys of the calling
+// thread; no_key counts as a key. Returns no_key where there are fewer than `wanted` keys.
 template <int Threads, class Each>
 __device__ std::uint32_t find_limit(const Each& each, std::uint32_t wanted, int digits, SelectShared& shared)
 {
@@ -74,7 +74,7 @@ __device__ std::uint32_t find_limit(const Each& each, std::uint32_t wanted, int 
     return rest == 0 ? shared.prefix : shared.prefix << rest | low;
 }
 
-// Sorts kept[0, count) ascending; overwrites up to the next power of two.
+// Sorts kept[0, count) in ascending order. Overwrites up to the next power of two.
 template <int Threads>
 __device__ void sort_kept(SelectShared& shared, int count)
 {
@@ -91,7 +91,7 @@ __device__ void sort_kept(SelectShared& shared, int count)
     });
 }
 
-// Keeps what of a thread's keys is at most the limit; `first` is the index of keys[0], others follow in steps of
+// Keeps those of a thread's keys that are at most the limit. first: the index of keys[0]; the others follow in steps of
 // Threads.
 template <int Threads, int Held>
 __device__ void keep_keys(const std::uint32_t (&keys)[Held], std::uint32_t first, std::uint32_t limit,
@@ -105,9 +105,9 @@ __device__ void keep_keys(const std::uint32_t (&keys)[Held], std::uint32_t first
     }
 }
 
-// Keeps, sorted, the min(wanted, candidates) smallest of key_at(0 .. count - 1) in shared.kept and returns how many;
-// no_key is no candidate. wanted <= select_most. Called by all threads of the block. Rows of up to Threads * Held keys
-// are read once and stay in registers.
+// Leaves the min(wanted, candidates) smallest of key_at(0 .. count - 1), sorted, in shared.kept and returns their
+// number; no_key is no candidate. wanted <= select_most. Called by all threads of the block. Rows of up to Threads *
+// Held keys are read once and stay in registers.
 template <int Threads, int Held, class KeyAt>
 __device__ int select_smallest(const KeyAt& key_at, std::uint32_t count, std::uint32_t wanted, SelectShared& shared)
 {
@@ -130,7 +130,7 @@ __device__ int select_smallest(const KeyAt& key_at, std::uint32_t count, std::ui
         for (int h = 0; h < Held; ++h) minima[h % groups] = min(minima[h % groups], keys[h]);
     }
     std::uint32_t limit = no_key;
-    if (wanted <= Threads / 2) {  // one minimum a thread is enough
+    if (wanted <= Threads / 2) {  // one minimum of each thread is enough
 #pragma unroll
         for (int g = 1; g < groups; ++g) minima[0] = min(minima[0], minima[g]);
         limit = find_limit<Threads>([&](const auto& f) { f(minima[0]); }, wanted, 3, shared);
@@ -160,7 +160,8 @@ __device__ int select_smallest(const KeyAt& key_at, std::uint32_t count, std::ui
                 for (std::uint32_t i = threadIdx.x; i < count; i += Threads) f(key_at(i));
             },
             wanted, 4, shared);
-        keep(limit - 1);  // fewer than wanted; ties at the limit fill up
+        // These are fewer than wanted; ties at the limit fill up.
+        keep(limit - 1);
         for (std::uint32_t i = threadIdx.x; i < count; i += Threads) {
             if (key_at(i) != limit) continue;
             const int at = atomicAdd(&shared.count, 1);

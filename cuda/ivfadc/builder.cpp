@@ -26,10 +26,10 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr std::size_t training_iterations = 10;            // they cost little here
+constexpr std::size_t training_iterations = 10;            // they cost little on a device
 constexpr std::size_t report_rows = std::size_t{1} << 19;  // rows between reports of progress
 
-// What is in device memory while a build runs.
+// The data in device memory while a build runs.
 struct Resident {
     Context& context;
     Context::Build build;
@@ -52,7 +52,7 @@ struct Resident {
     {
         return DeviceArray<T>(context.pool(), count, "ivfadc build", stream());
     }
-    // From pageable memory: staged by the driver before the call returns. For small arrays.
+    // Copies pageable memory, which the driver stages before the call returns. For small arrays.
     template <class T>
     DeviceArray<T> copy_of(std::span<const T> values) const
     {
@@ -62,7 +62,7 @@ struct Resident {
                   "copying to the device");
         return copy;
     }
-    // Waits.
+    // Copies to the host and waits.
     template <class T>
     void read(const T* device, std::span<T> out) const
     {
@@ -187,7 +187,7 @@ void DeviceSteps::train_quantizer(const IvfadcBuildInput& input, IvfadcArrays& a
     device_->read(codebooks_.data(), arrays.quantizer->codebooks());
 }
 
-// A rotation that is learnt is learnt on the CPU; the sample is rotated with it.
+// A learnt rotation is learnt on the CPU. The sample is rotated with it.
 void DeviceSteps::make_rotation(const IvfadcBuildInput& input, IvfadcArrays& arrays, DeviceArray<float>& sample)
 {
     const std::size_t dimensions = arrays.dimensions;
@@ -208,7 +208,7 @@ void DeviceSteps::encode_products(const IvfadcBuildInput& input, IvfadcArrays& a
     const std::size_t width = arrays.options.subquantizers;
     DeviceArray<std::uint8_t> codes = device_->array<std::uint8_t>(arrays.rows * width);
     const bool rotates = !arrays.rotation.empty();
-    // Rotated rows are at most a gigabyte.
+    // The buffer of rotated rows is at most a gigabyte.
     const std::size_t step = rotates ? std::min(report_rows, (std::size_t{1} << 28) / dimensions) : report_rows;
     DeviceArray<float> rotated = device_->array<float>(rotates ? std::min(step, arrays.rows) * dimensions : 0);
     for (std::size_t first = 0; first < arrays.rows; first += step) {
@@ -250,7 +250,7 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
     download(scales, arrays.code_scale.data(), input);
 }
 
-// Makes the half vectors as well, for keep_halves().
+// Also makes the half vectors, for keep_halves().
 void DeviceSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("measuring half vectors", 0, arrays.rows);
@@ -278,7 +278,7 @@ std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const IvfadcBuildInpu
                                    device_->stream());
 }
 
-// The rows' memory takes the half vectors that the device made.
+// Overwrites the memory of the rows with the half vectors from the device.
 void DeviceSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("writing half vectors", 0, arrays.rows);

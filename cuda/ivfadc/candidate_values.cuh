@@ -18,17 +18,18 @@ __device__ inline std::uint32_t list_at(const MirrorView& mirror, std::uint32_t 
         const std::uint32_t middle = (low + high) / 2;
         (mirror.list_begin[middle] <= position ? low : high) = middle;
     }
-    // Empty lists begin where the next one does.
+    // An empty list begins where the next one does, so this is the last list that begins at or before the position.
     return low;
 }
 
-// rows[0, kept): positions in, row numbers out. values[0, kept) gets the keys of their values. A barrier comes before
-// and after.
+// Replaces positions rows[0, kept) by row numbers and writes the keys of their values to values[0, kept). The caller
+// has a barrier before the call. Ends with a barrier.
 template <int Threads>
 __device__ void value_candidates(const MirrorView& mirror, const QueryView& queries, std::uint32_t query, int kept,
                                  std::uint64_t* values, std::uint32_t* rows)
 {
-    // Each group of 8 lanes takes a candidate; whole warps stay together.
+    // Each group of 8 lanes computes a candidate. The break is uniform in a warp, as all lanes take part in the
+    // shuffles.
     for (int base = 0; base < kept; base += Threads / 8) {
         const int at = base + static_cast<int>(threadIdx.x) / 8;
         if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
@@ -36,7 +37,8 @@ __device__ void value_candidates(const MirrorView& mirror, const QueryView& quer
         const std::uint32_t row = mirror.row_at[position];
         const std::uint32_t list = mirror.values_of_residuals() ? list_at(mirror, position) : 0;
         const double value = row_value(mirror, queries, query, list, position);
-        __syncwarp();  // all lanes have their positions
+        // All lanes have read their positions.
+        __syncwarp();
         if (at < kept && threadIdx.x % 8 == 0) {
             values[at] = order_of(value);
             rows[at] = row;

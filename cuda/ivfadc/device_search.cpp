@@ -19,17 +19,17 @@ namespace
 constexpr std::size_t most_decoded = std::size_t{1} << 30;             // bytes of decoded rows
 constexpr std::size_t most_scores = std::size_t{512} << 20;            // bytes of dense or coarse scores
 constexpr double most_products = 6e11;                                 // multiply-adds of a scan
-constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // over the bus: about 1.3 ms
+constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus: about 1.3 ms
 constexpr std::uint32_t most_queries = 16384;
 constexpr std::chrono::microseconds watched{500};
-constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
-constexpr std::uint32_t most_grouped = 264;   // queries whose candidates are found by groups: a block each
+constexpr std::uint32_t whole_select = 1024;  // the most candidates that the last step sorts
+constexpr std::uint32_t most_grouped = 264;   // the most queries of finish_groups(): a block each
 
-// How much of the index, in all, the lists of a batch may be before they are sorted: reading every list once by tiles
-// takes as long as reading so much by stretches (measured on an H200).
+// The probed lists of a batch, over all lists, from which pairs are sorted by list: reading every list once by tiles
+// takes as long as reading that many by warps (measured on an H200).
 constexpr std::size_t passes_of_halves = 2;
 constexpr std::size_t passes_of_codes = 7;
-constexpr std::size_t fewest_sorted = 4;  // queries: fewer leave tiles empty
+constexpr std::size_t fewest_sorted = 4;  // queries: fewer leave tiles mostly empty
 
 struct Workspace {
     PreparedQueries for_rows;
@@ -102,7 +102,7 @@ std::uint32_t longest_list(const Mirror& mirror)
     return static_cast<std::uint32_t>(most.size() > 1 ? most[1] : 0);
 }
 
-// Parts of a batch from query `first` on: views are plain pointers.
+// Parts of a batch from query `first` on. Views are plain pointers, so copies are moved.
 QueryView from(QueryView queries, const MirrorView& mirror, std::size_t first)
 {
     queries.original += first * mirror.dimensions;
@@ -128,7 +128,7 @@ LimitedScores from(LimitedScores scores, std::size_t first)
     return scores;
 }
 
-// Queries whose candidates one launch reads over the bus, so that it stays short.
+// Queries whose candidates one launch reads over the bus within a millisecond or two.
 std::uint32_t queries_of_finish(const Mirror& mirror, const SearchPlan& plan)
 {
     if (mirror.remote_row_bytes() == 0) return plan.count;
@@ -141,7 +141,7 @@ QueryView view_of(const PreparedQueries& queries, const float* original)
     return {original, queries.moved, queries.halves, queries.multipliers, queries.norms};
 }
 
-// Prepares the queries and finds the lists that each probes.
+// Prepares the queries and finds the lists that each query probes.
 void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* queries, const Workspace& space,
                   cudaStream_t stream)
 {
@@ -170,7 +170,8 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     plan.wide = wanted > whole_select;
     plan.k = static_cast<std::uint32_t>(plan.wide ? wanted : k);
     const std::size_t positions = most.back();
-    // The limit is set by lists of about 16 times as many rows as are wanted: then few more than those pass it.
+    // The nearest lists that set the limit hold about 16 times the wanted rows, so that the limit lets few more rows
+    // pass.
     const std::size_t average = std::max<std::size_t>(1, positions / mirror.lists());
     plan.first_ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (16 * wanted + average - 1) / average));
     const std::size_t passes = mirror.view().scans_codes ? passes_of_codes : passes_of_halves;
@@ -190,17 +191,17 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
     if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
     plan.count = static_cast<std::uint32_t>(queries);
-    // A rotation by signs takes a whole row at a time: prepare_queries() has it.
+    // Only prepare_queries() rotates by signs, as that needs whole rows.
     plan.few = !plan.sorted && plan.count <= few_queries && mirror.lists() <= few_lists &&
                mirror.dimensions() <= few_dimensions && mirror.view().code.signs == nullptr;
-    // Bounds come of at least twice as many groups as candidates are wanted.
+    // The bounds need at least twice as many groups as wanted candidates.
     plan.grouped = !plan.limited && !plan.wide && plan.count <= most_grouped &&
                    probes * average >= 2 * wanted * group_rows && queries_of_finish(mirror, plan) == plan.count;
     if (plan.sorted) {
         plan.most_items =
             most_items(plan.count * plan.probes, static_cast<std::uint32_t>(mirror.lists()), longest_list(mirror));
     }
-    // Decoding once a batch pays where lists are read by several items each.
+    // Decoding once a batch pays off where several items read each list.
     plan.decoded = plan.sorted && mirror.view().scans_codes && plan.count * probes >= 32 * mirror.lists() &&
                    std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= std::min(most_decoded, room / 4);
     plan.reads_in_place = plan.few;

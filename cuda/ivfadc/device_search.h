@@ -1,8 +1,9 @@
-// A search of a batch on the device: which way it takes, what workspace that needs, and its launches.
+// A search of a batch on the device: its plan, the workspace for it, and its launches.
 //
-// Coarse scores of all centroids -> probes of each query -> scores of the rows in them -> the best by their values.
-// Scores go by one of three ways:
-//   dense    every score is written, the best are selected from them: small batches, and whatever overflows a limit;
+// Steps: coarse scores of all centroids, the probes of each query, scores of the rows in the probed lists, and values
+// of the best candidates. Scores are kept in one of three ways:
+//   dense    every score is written, and the best are selected from them: small batches, and queries that overflow
+//            their limit;
 //   limited  the lists nearest to a query set a limit, and of the other lists only scores within it are kept: large
 //            batches;
 //   wide     dense, with more candidates than a block sorts: the best in any order, for the host to sort.
@@ -21,34 +22,35 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// k is `wanted` in a wide search.
+// In a wide search k is `wanted`.
 struct SearchPlan : ChunkPlan {
     std::uint32_t probes = 0;
     std::uint32_t wanted = 0;  // candidates ranked by their values
     bool wide = false;
     bool limited = false;
-    bool sorted = false;            // pairs sorted by list: each list is read once a batch
-    bool few = false;               // few_queries.h takes the first steps: queries may lie in page-locked memory
-    bool grouped = false;           // candidates by the least scores of groups; `found` may be polled
-    std::uint32_t first_ranks = 0;  // nearest lists that set the limit; all probes unless limited
+    bool sorted = false;            // pairs are sorted by list, so that each list is read once a batch
+    bool few = false;               // few_queries.h does the first steps, and queries may lie in page-locked memory
+    bool grouped = false;           // finish_groups() finds the candidates, and the host may poll `found`
+    std::uint32_t first_ranks = 0;  // nearest lists that set the limit; all probes where not limited
     std::size_t coarse_stride = 0;  // floats of a query
     std::size_t dense_stride = 0;   // floats of a query
-    std::uint32_t capacity = 0;     // candidates of a query, limited
+    std::uint32_t capacity = 0;     // candidates of a query where limited
     std::uint32_t most_items = 0;
     bool decoded = false;            // codes are decoded once, into the workspace
-    std::uint32_t shared_bytes = 0;  // that a block may have
+    std::uint32_t shared_bytes = 0;  // the most shared memory of a block
 };
 
-// The plan for the first queries of at most `count`: plan.count may be less, as workspace and the length of launches
-// are bounded. wanted <= rows, probes <= lists, k <= wanted. `room`: device memory to be had, of which the workspace is
-// not to take much more than half.
+// Plans a search of the first plan.count <= count queries: workspace and the length of launches are bounded. wanted <=
+// rows, probes <= lists, k <= wanted. room: free bytes of device memory, of which the workspace takes not much more
+// than half.
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
                        bool may_limit, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of a chunk by its plan. dead: a bit per position, or none. Answers as finish.h says.
+// Enqueues the search of a chunk by its plan. dead: one bit for each position, or null. Answers: as in finish.h. Throws
+// CudaError.
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead);
 
-// The `wanted` first rows after a cursor, for one query: all rows get their values. dead as above.
+// Finds the first `wanted` rows after a cursor for one query, by the values of all rows. dead: as above.
 ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
 void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const RowCursor& after,
                           const std::uint32_t* dead);

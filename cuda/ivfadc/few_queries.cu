@@ -14,14 +14,14 @@ namespace
 {
 
 constexpr int score_threads = 128;
-constexpr int score_values = 4;  // centroids of a lane
+constexpr int score_values = 4;  // centroids of a half warp
 constexpr std::uint32_t warp_centroids = 2 * score_values;
 constexpr std::uint32_t score_rows = score_threads / 32 * warp_centroids;  // centroids of a block: whole groups
 constexpr int rank_threads = 256;
-constexpr int rank_lanes = 8;  // that count for one list
+constexpr int rank_lanes = 8;  // lanes that count for one list
 constexpr std::uint32_t rank_rows = rank_threads / rank_lanes;
 
-// The query as the rows' scan wants it, its norm and itself, into device memory. `query` is in shared memory.
+// Writes the query, the query in the space of the rows, and its norm to device memory. query: in shared memory.
 __device__ void prepare_one(const MirrorView& mirror, const float* query, std::uint32_t at, float* original,
                             const PreparedQueries& out)
 {
@@ -48,7 +48,7 @@ __device__ void prepare_one(const MirrorView& mirror, const float* query, std::u
     if (threadIdx.x == 0) out.norms[at] = norm;
 }
 
-// Blocks x < tiles: a group of centroids; the block after them prepares the query.
+// Blocks with x < tiles score a group of centroids; the block after them prepares the query.
 __global__ __launch_bounds__(score_threads) void score_centroids_kernel(MirrorView mirror, const float* given,
                                                                         std::uint32_t tiles, float* original,
                                                                         PreparedQueries out, float* coarse,
@@ -87,13 +87,13 @@ struct RankShared {
     std::uint32_t slots[few_lists];
 };
 
-// Where a list comes among all: how many come before it, and their slots.
+// The place of a list in the order of scores: the number of lists before it, and their slots.
 struct Place {
     std::uint32_t rank = 0;
     std::uint32_t slot = 0;
 };
 
-// Each of 8 neighbouring lanes counts an eighth of the lists; all get the sum.
+// Each of 8 neighbouring lanes counts an eighth of the lists. All 8 get the sums.
 __device__ Place place_of(const RankShared& shared, std::uint32_t list, std::uint32_t lists)
 {
     Place place;

@@ -34,7 +34,8 @@ __device__ std::uint32_t position_of_slot(const MirrorView& mirror, const ProbeV
 
 constexpr int limit_warps = 8;
 
-// One warp a query. The wanted-th smallest of the minima of 32 * Groups disjoint parts bounds that of all.
+// One warp for each query. The wanted-th smallest of the minima of 32 * Groups disjoint parts is a bound for the
+// wanted-th smallest score.
 template <int Groups>
 __global__ __launch_bounds__(limit_warps * 32) void set_limits_kernel(MirrorView mirror, ProbeView probes,
                                                                       DenseScores scores, std::uint32_t count,
@@ -68,7 +69,7 @@ __global__ __launch_bounds__(limit_warps * 32) void set_limits_kernel(MirrorView
     const float largest = 3.402823466e38F;
     if (lane == 0) limits[query] = limit == no_key ? largest : float_of_order(limit);
     std::uint32_t kept = 0;
-    constexpr int batch = 8;  // loads under way together
+    constexpr int batch = 8;  // loads under way at a time
     for (std::uint32_t base = 0; base < slots; base += 32 * batch) {
         std::uint32_t keys[batch];
 #pragma unroll
@@ -147,7 +148,7 @@ __global__ __launch_bounds__(Threads) void finish_queries(MirrorView mirror, Que
     if (threadIdx.x == 0) out.found[query] = static_cast<std::uint32_t>(kept);
 }
 
-// Few queries are spread over many threads each, many queries over few.
+// Few queries get blocks of many threads, many queries blocks of few.
 template <class Source>
 void launch_finish(const MirrorView& mirror, const QueryView& queries, const Source& source, std::uint32_t count,
                    std::uint32_t wanted, std::uint32_t k, const Answers& out, cudaStream_t stream)
@@ -212,7 +213,8 @@ __global__ __launch_bounds__(value_threads) void all_values_kernel(MirrorView mi
     const std::uint32_t at = blockIdx.x * (value_threads / 8) + threadIdx.x / 8;
     const std::uint32_t position = min(first + at, first + count - 1);
     const bool padding = mirror.row_at[position] == no_row;
-    // Groups on padding compute the value of a row that exists, so that warps stay whole.
+    // Groups of lanes on padding compute the value of the list's first row, so that all lanes take part in the
+    // shuffles.
     const std::uint32_t list = list_at(mirror, position);
     const std::uint32_t used = padding ? mirror.list_begin[list] : position;
     const double value = row_value(mirror, queries, 0, list, used);

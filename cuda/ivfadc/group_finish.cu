@@ -17,15 +17,15 @@ namespace
 
 constexpr int threads = 512;
 constexpr std::uint32_t bins = 256;
-constexpr std::uint32_t slack = 256;  // more than wanted that a bound may let through before it is narrowed
+constexpr std::uint32_t slack = 256;  // minima within a bound, beyond the wanted ones, before it is narrowed
 constexpr int most_rounds = 4;
-constexpr int few_candidates = threads / 8;  // whose values are computed at once: a power of two
+constexpr int few_candidates = threads / 8;  // candidates whose values are computed at once: a power of two
 
 struct BoundShared {
     std::uint32_t low;
     std::uint32_t high;
     std::uint32_t below;   // minima before the range
-    std::uint32_t within;  // minima up to its end
+    std::uint32_t within;  // minima up to the end of the range
 };
 
 struct FinishShared {
@@ -36,7 +36,7 @@ struct FinishShared {
     std::uint32_t group_count;
 };
 
-// Equal shares of the range of scores; later scores never have earlier bins.
+// Equal parts of the range of scores as bins. The bins of ascending scores do not descend.
 struct Binning {
     float low;
     float scale;
@@ -52,7 +52,8 @@ struct Binning {
     }
 };
 
-// The least scores of parts of a query's groups, held by the threads: of single groups where these are not too many.
+// The least scores of parts of a query's groups, in registers. A part is one group where there are at most `step`
+// groups.
 struct Minima {
     static constexpr int held = 8;
     static constexpr std::uint32_t step = threads * held;
@@ -81,7 +82,7 @@ struct Minima {
 #pragma unroll
         for (const std::uint32_t key : keys) f(key);
     }
-    // f(group) for the groups whose least score is at most the bound.
+    // Calls f(group) for the groups whose least score is at most the bound.
     template <class F>
     __device__ void for_groups_within(std::uint32_t bound, const F& f) const
     {
@@ -95,7 +96,7 @@ struct Minima {
     }
 };
 
-// Least and greatest key of those that are candidates. Returns whether there are any.
+// Finds the least and the greatest key other than no_key. Returns false where there is none.
 __device__ bool find_range(const Minima& minima, BoundShared& shared)
 {
     if (threadIdx.x == 0) {
@@ -121,7 +122,7 @@ __device__ bool find_range(const Minima& minima, BoundShared& shared)
     return shared.low != no_key;
 }
 
-// The bin in which the sought-th of the counted keys lies, by the first warp; `bins` where there are fewer.
+// The bin of the sought-th counted key, computed by the first warp; `bins` where there are fewer keys.
 __device__ std::uint32_t find_bin(const std::uint32_t* histogram, std::uint32_t sought, std::uint32_t* before)
 {
     const int lane = threadIdx.x % 32;
@@ -140,7 +141,8 @@ __device__ std::uint32_t find_bin(const std::uint32_t* histogram, std::uint32_t 
     return __shfl_sync(0xffffffffU, bin, __ffs(holder) - 1);
 }
 
-// A key that at least `wanted` minima do not exceed, and few more; the last that is one where there are fewer.
+// A key that at least `wanted` minima do not exceed, and few more. Where there are fewer minima, the largest key of a
+// score; where there are none, 0.
 __device__ std::uint32_t bound_of(const Minima& minima, std::uint32_t wanted, FinishShared& shared)
 {
     BoundShared& range = shared.bound;
@@ -183,7 +185,7 @@ __device__ std::uint32_t bound_of(const Minima& minima, std::uint32_t wanted, Fi
     }
 }
 
-// Puts what is at most `bound` into select.kept, in any order; the count may be more than fits.
+// Collects the scores up to `bound` in select.kept, unordered. The returned count may exceed the capacity.
 __device__ int gather(const float* scores, const Minima& minima, std::uint32_t bound, FinishShared& shared)
 {
     if (threadIdx.x == 0) {
@@ -213,7 +215,7 @@ __device__ int gather(const float* scores, const Minima& minima, std::uint32_t b
     return shared.select.count;
 }
 
-// Puts few candidates in order of value and row: each one's place is how many come before it, counted by 8 lanes.
+// Sorts few candidates by (value, row): 8 lanes count the candidates before each one.
 __device__ void sort_few(FinishShared& shared, int kept)
 {
     if (kept == 0) return;
@@ -234,7 +236,7 @@ __device__ void sort_few(FinishShared& shared, int kept)
     __syncthreads();
 }
 
-// By the first warp, so that one fence is enough before `found` tells the host.
+// Only the first warp writes, so that one fence is enough before `found` is written for the host.
 __device__ void emit(const FinishShared& shared, int kept, std::uint32_t query, std::uint32_t k, const Answers& out)
 {
     if (threadIdx.x >= 32) return;

@@ -1,4 +1,4 @@
-// Products of a query in single precision with rows of halves, 16 lanes sharing a row.
+// Products of a query in single precision with rows of halves. 16 lanes share a row.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -12,7 +12,7 @@ namespace pgwarp::cuda::ivfadc
 
 inline constexpr int dot_lanes = 16;
 
-// The row of rows that a warp reads whose product its lane ends up with: 16 values of a lane are those of 32 rows.
+// The row, of those that a warp reads, whose product the calling lane gets, where each lane holds `values` values.
 __device__ inline std::uint32_t dot_row(int values)
 {
     return threadIdx.x % 32 % dot_lanes * values / dot_lanes * 2 + threadIdx.x % 32 / dot_lanes;
@@ -34,7 +34,7 @@ __device__ inline float dot_piece(const uint4& halves, const float4& a, const fl
     return fmaf(h3.y, b.w, sum);
 }
 
-// Sums over 16 lanes of Values (a power of two) each: lane i gets that of value i * Values / 16.
+// Sums over 16 lanes that hold Values (a power of two) values each: lane i gets the sum of value i * Values / 16.
 template <int Values>
 __device__ float transposed_sum(float (&values)[Values])
 {
@@ -55,8 +55,8 @@ __device__ float transposed_sum(float (&values)[Values])
     return values[0];
 }
 
-// The product of the query and row dot_row(Values) of the warp's 2 * Values rows [..][stride], of which 2 * Batch are
-// under way together. `query` [stride] is in shared memory, zeros from the dimensions on; stride is a multiple of 8.
+// The product of the query and row dot_row(Values) of the warp's 2 * Values rows [..][stride]. 2 * Batch rows are
+// loaded at a time. query: [stride] in shared memory, zeros from the dimensions on. stride: a multiple of 8.
 template <int Values, int Batch>
 __device__ float dot_rows(const __half* rows, std::uint32_t stride, const float4* query)
 {

@@ -10,7 +10,8 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// On a context of the module: the one named, or the one with the most room.
+// Makes a searcher on the given context, or on the one with the most free memory. Throws std::bad_alloc where no form
+// fits, BadRequest for wrong arrays.
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays, Context& context);
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,

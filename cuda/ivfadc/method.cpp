@@ -1,4 +1,4 @@
-// ivfadc on the device, as the module's registry has it.
+// The registration of ivfadc in the module's registry.
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
 #include "methods.h"

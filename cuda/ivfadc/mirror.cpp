@@ -24,27 +24,6 @@ std::uint64_t rows_of(std::span<const ArrayShape> arrays, const char* name, std:
     return shape != nullptr ? shape->rows : otherwise;
 }
 
-void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows, std::size_t lists,
-                    std::size_t dimensions)
-{
-    require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
-    if (options.byte_codes) {
-        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
-        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
-    }
-    if (options.keeps_full()) {
-        require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
-    } else if (options.keeps_half()) {
-        require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
-        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
-        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    } else if (options.product_codes) {
-        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
-        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_rotation(arrays, dimensions);
-    }
-}
-
 constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
 constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
 
@@ -58,7 +37,8 @@ std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
     return mean;
 }
 
-// The median of each dimension over a sample: unlike the mean it stays among the rows where a few of them are far away.
+// The median of each dimension over a sample: unlike the mean, it stays among the rows where a few of them are far
+// away.
 std::vector<float> middle_of(std::span<const float> rows, std::size_t dimensions)
 {
     constexpr std::size_t most = 1024;
@@ -91,7 +71,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       owner_(context.lease(Priority::build))
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-    if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
+    if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_, dimensions_);
     choose_form();
     take_memory();
     if (scans_bytes_) code_scale_.resize(rows_);
@@ -101,10 +81,10 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
     }
 }
 
-// Searches wait for their work, so nothing is under way here.
+// Searches wait for their work, so none is under way here.
 Mirror::~Mirror() = default;
 
-// Room that is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+// The memory left for the workspaces of searches, without which a resident index is useless, and for the load itself.
 std::uint64_t Mirror::workspace_bytes() const
 {
     const MemoryPool& pool = context_->pool();
@@ -186,10 +166,10 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
         if (array == array_half) return remote_halves() ? remote_.write(offset, bytes) : scatter(array, offset, bytes);
     }
-    // What this device has no use for is left out.
+    // This form does not need the other arrays.
 }
 
-// Rows are padded to whole pieces of 16 bytes.
+// The rows of remote_ are padded to whole pieces of 16 bytes.
 void Mirror::read_remote(std::size_t row, std::span<float> out) const
 {
     if (remote_vectors()) {
@@ -200,7 +180,7 @@ void Mirror::read_remote(std::size_t row, std::span<float> out) const
     for (std::size_t d = 0; d < dimensions_; ++d) out[d] = __half2float(from[d]) / half_scale_[0] + half_mean_[d];
 }
 
-// All of list_of_row is there: lays the lists out.
+// Lays out the lists. Called after all of list_of_row is written.
 void Mirror::arrange()
 {
     std::call_once(arranged_, [&] {
@@ -247,7 +227,7 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     lease.stream().synchronize();
 }
 
-// Centroids as halves, around their middle for l2: coarse quantization is a scan of them.
+// Makes the centroids as halves, around their median for l2, for the coarse scan.
 void Mirror::load_centres(cudaStream_t stream)
 {
     const std::size_t count = whole_groups(static_cast<std::uint32_t>(lists_));
@@ -290,7 +270,7 @@ void Mirror::load_codebooks(cudaStream_t stream)
     upload<std::uint16_t>(part_of_, part_of, "ivfadc codebooks", stream);
     upload<float>(device_rotation_, rotation_.matrix(), "ivfadc rotation", stream);
     upload<std::uint8_t>(device_signs_, rotation_.signs(), "ivfadc rotation", stream);
-    // As rows of 8 elements: their halves lie as the floats do. 256 * dimensions is a multiple of 8.
+    // Encodes rows of 8 elements, so that the halves lie as the floats do. 256 * dimensions is a multiple of 8.
     half_codebooks_ = DeviceArray<__half>(context_->pool(), codebooks_.size(), "ivfadc codebooks", owner_);
     DeviceArray<float> mean8(context_->pool(), 8, "ivfadc loading", stream);
     check(cudaMemsetAsync(mean8.data(), 0, mean8.bytes(), stream), "loading codebooks");
@@ -313,7 +293,7 @@ void Mirror::load_codebooks(cudaStream_t stream)
     wait_for(stream, "loading codebooks");
 }
 
-// Cuts `count` rows so that no launch over them is long, also where they are read over the bus.
+// Calls use(first, count) for pieces of the rows, each short enough for one launch even where it reads over the bus.
 template <class Use>
 void Mirror::for_pieces(std::size_t count, Use use) const
 {
@@ -339,7 +319,7 @@ void Mirror::load_bytes(cudaStream_t stream)
     wait_for(stream, "loading bytes");
 }
 
-// Of full vectors: around the mean of the centroids, which is near enough to that of the rows.
+// Makes halves from full vectors, around the mean of the centroids, which is near enough to the mean of the rows.
 void Mirror::make_halves(cudaStream_t stream)
 {
     half_mean_ = mean_of(centroids_, dimensions_);
@@ -364,7 +344,7 @@ void Mirror::make_halves(cudaStream_t stream)
     });
 }
 
-// Of vectors on the host, as the builder makes them of an index with codes = int8.
+// Makes bytes from vectors on the host, as the builder does for an index with codes = int8.
 void Mirror::make_bytes(ThreadPool& pool)
 {
     const std::size_t most =

@@ -1,10 +1,10 @@
-// The device's copy of an ivfadc index: loaded from the stored arrays (src/methods/ivfadc/ivfadc.h), laid out for
+// The device's copy of an ivfadc index, loaded from the stored arrays (src/methods/ivfadc/ivfadc.h) and laid out for
 // scans.
 //
-// Halves and codes are put in list-major order as they come. Where only full vectors are kept (refine = full) they stay
-// in row order and halves for the scan are made of them. Where bytes are kept (codes = int8) they are scanned, and
-// halves or vectors only rank. What is small (centroids, codebooks, list_of_row) is gathered on the host. What of it is
-// on the device depends on the room there: form.h.
+// Halves and codes are scattered to list-major order as they arrive. Where only full vectors are kept (refine = full)
+// they stay in row order, and halves for the scan are made from them. Where bytes are kept (codes = int8) they are
+// scanned, and halves or vectors only rank. Small arrays (centroids, codebooks, list_of_row) are gathered on the host.
+// The arrays on the device depend on its free memory: form.h.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +29,21 @@ namespace pgwarp::cuda::ivfadc
 class Mirror
 {
 public:
-    // Takes the best form that the context has room for, and the memory of its large arrays. Throws std::bad_alloc when
-    // it has room for none, BadRequest for arrays that are not those of the options.
+    // Takes the best form that the context has room for, and the memory of its large arrays. Throws std::bad_alloc
+    // where no form fits, BadRequest for arrays that do not match the options.
     Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
     ~Mirror();
     Mirror(const Mirror&) = delete;
     Mirror& operator=(const Mirror&) = delete;
 
-    // As Searcher::write: pieces of the arrays in their order, thread-safe within an array.
+    // Takes pieces of the arrays as Searcher::write does; list_of_row and centroids come first. Thread-safe within an
+    // array.
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
     void finish_load(ThreadPool& pool);
     void finish_load()
     {
-        ThreadPool alone(1);
-        finish_load(alone);
+        ThreadPool one_thread(1);
+        finish_load(one_thread);
     }
 
     // Valid after finish_load().
@@ -59,15 +60,15 @@ public:
     std::uint64_t device_bytes() const;
     std::uint64_t host_bytes() const;
     Form form() const { return form_; }
-    // The vector of a row as host memory keeps it.
+    // Decodes the vector of a row in host memory into out [dimensions].
     void read_remote(std::size_t row, std::span<float> out) const;
-    // Bytes of a row that are read over the bus when its value is computed; 0: none are.
+    // Bytes of a row that are read over the bus when its value is computed; 0: none.
     std::size_t remote_row_bytes() const { return view_.remote.stride * (remote_halves() ? 2 : 4); }
 
 private:
     bool remote_halves() const { return form_ == Form::codes && !options_.keeps_full(); }
     bool remote_vectors() const { return form_ != Form::whole && options_.keeps_full(); }
-    // The index has half or full vectors alone, and they lie on the host.
+    // Whether bytes are made from half or full vectors on the host, as the index has no codes.
     bool makes_bytes() const { return scans_bytes_ && !options_.byte_codes; }
     void make_bytes(ThreadPool& pool);
     std::uint64_t workspace_bytes() const;
@@ -94,7 +95,7 @@ private:
     Form form_ = Form::whole;
     bool scans_codes_ = false;
     bool scans_bytes_ = false;
-    std::size_t positions_ = 0;  // at most
+    std::size_t positions_ = 0;  // upper bound
 
     // On the host while loading.
     std::vector<float> centroids_;
@@ -106,10 +107,10 @@ private:
     std::vector<float> code_scale_;
     std::once_flag arranged_;
 
-    ListLayout layout_;  // position_of is dropped by finish_load()
+    ListLayout layout_;  // finish_load() drops position_of
     float centre_scale_ = 1;
     float codebook_scale_ = 1;
-    // All belong to the stream of `owner_`, which goes last.
+    // All arrays belong to the stream of `owner_`, which is destroyed last.
     Context::Lease owner_;
     DeviceArray<std::uint32_t> position_of_;  // while loading
     DeviceArray<std::uint32_t> list_begin_;

@@ -16,7 +16,7 @@ std::uint32_t blocks_for(std::size_t work, std::size_t each = threads)
     return static_cast<std::uint32_t>((work + each - 1) / each);
 }
 
-// One block a list, one warp a row.
+// One block for each list, one warp for each row.
 __global__ void code_terms_kernel(MirrorView mirror, const float* rotated, float* terms)
 {
     const std::uint32_t list = blockIdx.x;
@@ -45,7 +45,7 @@ __global__ void code_terms_kernel(MirrorView mirror, const float* rotated, float
     }
 }
 
-// One block a list, one warp a row.
+// One block for each list, one warp for each row.
 __global__ void byte_terms_kernel(MirrorView mirror, float* terms)
 {
     const std::uint32_t list = blockIdx.x;
@@ -77,7 +77,7 @@ __global__ void rotate_kernel(const float* rotation, const float* rows, std::siz
     out[i] = static_cast<float>(sum);
 }
 
-// Positions are whole groups of 32: one warp writes one word.
+// Positions come in whole groups of 32: one warp writes one word.
 __global__ void dead_positions_kernel(const std::uint64_t* row_bits, const std::uint32_t* row_at,
                                       std::uint32_t positions, std::uint32_t* out)
 {

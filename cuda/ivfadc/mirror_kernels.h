@@ -1,4 +1,4 @@
-// What a mirror computes on the device while it loads.
+// The kernels that a mirror runs while it loads. All are asynchronous and throw CudaError.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,14 +11,14 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// terms[i] = |r|^2 + 2 c.r for the decoded residual r of a position in the list of centroid c (Faiss paper, equation
-// 11: the term that depends on the row alone); rotated centroids where there is a rotation.
+// terms[i] = |r|^2 + 2 c.r for the decoded residual r of position i in the list of centroid c (Faiss paper, equation
+// 11: the term that depends only on the row). rotated_centroids: the centroids themselves where there is no rotation.
 void code_terms(const MirrorView& mirror, const float* rotated_centroids, float* terms, cudaStream_t stream);
-// terms[i] = |r|^2 + 2 (c - m).r for the residual r of a position, its list's centroid c and the mean m of the
-// centres, which queries are relative to; 0 for products, infinite in padding. The mirror's lists, centroids, centres
-// and bytes hold.
+// terms[i] = |r|^2 + 2 (c - m).r for the residual r of position i, its list's centroid c, and the mean m of the
+// centres, to which queries are relative; 0 for products, infinite in padding. Lists, centroids, centres and bytes of
+// the mirror must be loaded.
 void byte_terms(const MirrorView& mirror, float* terms, cudaStream_t stream);
-// Bit of a position set where its row's bit is set in row_bits (words of 64) or where there is no row.
+// Sets the bit of a position where its row's bit is set in row_bits (words of 64), and in padding.
 void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,
                     std::uint32_t* out, cudaStream_t stream);
 // out[i] = rotation * rows[i], in double precision.

@@ -17,7 +17,7 @@ namespace
 
 constexpr int threads = 256;
 constexpr int half_threads = 128;
-constexpr int half_blocks = 6;                            // of a multiprocessor: registers for many loads under way
+constexpr int half_blocks = 6;                            // of a multiprocessor: leaves registers for many loads
 constexpr std::uint32_t half_groups = half_threads / 32;  // of a block
 constexpr int warps = threads / 32;
 constexpr int byte_row_lanes = 8;
@@ -25,7 +25,7 @@ constexpr int byte_rows_at_once = 16;      // of a warp
 constexpr std::uint32_t byte_slots = 256;  // of a block
 constexpr std::uint32_t most_table_bytes = 160 << 10;
 
-// What a block scans: slots [first, first + count) of a query, groups of 32 that may belong to different lists.
+// The slots [first, first + count) of a query that a block scans, in groups of 32 that may belong to different lists.
 struct SlotStretch {
     std::uint32_t query;
     std::uint32_t first;
@@ -33,10 +33,10 @@ struct SlotStretch {
     const std::uint32_t* positions;  // of the groups
     const float* constants;
     float* out;
-    std::uint32_t* minima;  // of the groups, or none
+    std::uint32_t* minima;  // of the groups, or null
 };
 
-// The stretch of this block; false where the query has fewer slots.
+// Finds the stretch of this block. False where the query has fewer slots.
 __device__ bool find_stretch(const ScanWork& work, const DenseScores& out, std::uint32_t slots, SlotStretch& found)
 {
     found.query = blockIdx.y;
@@ -60,7 +60,7 @@ __device__ float final_score(const MirrorView& mirror, const ScanWork& work, std
     return score;
 }
 
-// A query of the batch, times a factor, with zeros up to the stride.
+// Writes a query of the batch, times a factor, with zeros up to the stride.
 __device__ void load_query(const MirrorView& mirror, const QueryView& queries, std::uint32_t query, float factor,
                            float* to)
 {
@@ -70,7 +70,7 @@ __device__ void load_query(const MirrorView& mirror, const QueryView& queries, s
     }
 }
 
-// A group a warp.
+// A warp for each group.
 __global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(MirrorView mirror, QueryView queries,
                                                                              ScanWork work, DenseScores out,
                                                                              float factor)
@@ -81,7 +81,7 @@ __global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(Mir
     const std::size_t at = query * work.probes.group_stride + group;
     wait_for_kernel_before();
     let_next_start();
-    // Beyond the last group anything may be read, and nothing is used.
+    // The loads beyond the last group are valid, and their results are not used.
     const bool inside = group < work.probes.group_stride;
     const std::uint32_t slots = work.probes.slots[query];
     std::uint32_t position = inside ? work.probes.group_position[at] : 0;
@@ -104,11 +104,11 @@ __global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(Mir
     if (threadIdx.x % 32 == 0) out.minima[slot / group_rows] = least;
 }
 
-// Products of 16 bytes with the query's elements, which lie in four rows of `pieces` quadruples.
+// Adds the products of 16 bytes with the query's elements, which lie in four rows of `pieces` quadruples.
 __device__ float dot_bytes(const uint4& bytes, const float4* query, std::uint32_t pieces, float sum)
 {
     const std::uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-    // A byte under the exponent of 2^23 is the float 2^23 + byte.
+    // The float with the bits 0x4B000000 + byte is 2^23 + byte.
     constexpr float offset = 8388608 + 128;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -205,7 +205,7 @@ __device__ float sum_codes(const uint4& codes, const float* table, std::uint32_t
     return sum;
 }
 
-// One row a thread, a group a warp.
+// One row for each thread, one group for each warp.
 __global__ __launch_bounds__(threads) void scan_code_pairs(MirrorView mirror, ScanWork work, const float* tables,
                                                            bool in_shared, DenseScores out, std::uint32_t slots)
 {

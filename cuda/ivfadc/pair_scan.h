@@ -1,6 +1,6 @@
-// Scores of small batches: a block for every stretch of the slots of a query. Halves are compared with the query
-// in single precision; so are bytes, times their rows' scales; codes by look-up tables in shared memory (Faiss paper,
-// section 5.2), one table a query, as the terms of equation 11 leave the lists out of it.
+// Scores of small batches: a block for each stretch of the slots of a query. Halves are compared with the query in
+// single precision, bytes too, times their rows' scales. Codes are compared by look-up tables in shared memory (Faiss
+// paper, section 5.2), one table for each query, as the table of equation 11 does not depend on the list.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,10 +14,11 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// Floats of the tables of so many queries; 0 where rows are no codes.
+// The floats of the tables of `queries` queries; 0 where rows are not scanned as codes.
 std::size_t pair_table_floats(const MirrorView& mirror, std::size_t queries);
 
-// Of `work`: the probes with their groups, most_slots, dead and shared_bytes. `tables` has pair_table_floats().
+// Uses of `work` the probes with their groups, most_slots, dead and shared_bytes. tables: pair_table_floats().
+// Asynchronous. Throws CudaError.
 void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const ScanWork& work,
                 float* tables, const DenseScores& out, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// The groups of 32 slots of a query's lists: where each begins in the mirror, and its list's constant.
+// The groups of 32 slots of a query's lists: the first position of each, and its list's constant.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// Writes the groups of one list, `rows` slots from `slot` on, by `lanes` threads that call with lane = 0 .. lanes - 1.
+// Writes the groups of one list, `rows` slots from `slot` on. Called by `lanes` threads with lane = 0 .. lanes - 1.
 __device__ inline void write_groups(const GroupArrays& out, std::size_t query, std::uint32_t slot, std::uint32_t rows,
                                     std::uint32_t list_begin, float constant, std::uint32_t lane, std::uint32_t lanes)
 {

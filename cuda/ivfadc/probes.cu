@@ -18,7 +18,7 @@ constexpr int wide_threads = 1024;
 constexpr int order_threads = 256;
 constexpr int scan_threads = 1024;
 
-// Sum over the threads before this one; *total gets that of all. Called by all threads.
+// The sum over the threads before this one; *total becomes the sum over all. Called by all threads.
 template <int Threads>
 __device__ std::uint32_t sum_before(std::uint32_t own, std::uint32_t* total)
 {
@@ -44,10 +44,10 @@ struct ProbeTarget {
     const std::uint32_t* list_length;
     const std::uint32_t* list_begin;
     std::uint32_t probes;
-    float unit;  // of constants; 0 = all are 0
+    float unit;  // factor of coarse scores; 0: all constants are 0
 };
 
-// Numbers the slots of a query's lists; called after a barrier that follows the writing of lists and constants.
+// Numbers the slots of a query's lists. The caller has a barrier after writing lists and constants.
 template <int Threads>
 __device__ void number_slots(const ProbeTarget& target, std::size_t query)
 {
@@ -69,7 +69,7 @@ __device__ void number_slots(const ProbeTarget& target, std::size_t query)
     if (threadIdx.x == 0) target.out.slots[query] = slots;
 }
 
-// A query with scores out of float's range probes any lists, with infinite constants: it finds nothing.
+// A query with scores out of float's range probes the first lists with infinite constants, so it finds no rows.
 template <int Threads, int Held>
 __global__ __launch_bounds__(Threads) void select_probes_kernel(const float* coarse, std::size_t stride,
                                                                 std::uint32_t lists, ProbeTarget target)
@@ -93,10 +93,10 @@ __global__ __launch_bounds__(Threads) void select_probes_kernel(const float* coa
 
 constexpr int probe_warps = 4;
 constexpr int probe_groups = 32;
-constexpr std::uint32_t warp_probes = 128;  // most that a warp selects
+constexpr std::uint32_t warp_probes = 128;  // the most probes that a warp selects
 constexpr int warp_kept = 512;
 
-// Sorts a power of two of keys by one warp.
+// Sorts `size` keys, a power of two, by one warp.
 __device__ void warp_sort(std::uint64_t* keys, int size)
 {
     const int lane = threadIdx.x % 32;
@@ -117,7 +117,8 @@ __device__ void warp_sort(std::uint64_t* keys, int size)
     __syncwarp();
 }
 
-// One warp a query: a bound by minima of disjoint parts, as select_smallest() has it, then what passes is sorted.
+// One warp for each query: a bound from the minima of disjoint parts, as in select_smallest(), and a sort of the scores
+// within it.
 __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const float* coarse, std::size_t stride,
                                                                            std::uint32_t lists, std::uint32_t count,
                                                                            ProbeTarget target)
@@ -147,7 +148,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
         target.probes);
     std::uint32_t found = 0;
     const auto keep = [&](bool ties_only) {
-        constexpr int batch = 8;  // loads under way together
+        constexpr int batch = 8;  // loads under way at a time
         for (std::uint32_t base = 0; base < lists; base += 32 * batch) {
             std::uint32_t keys[batch];
 #pragma unroll
@@ -169,7 +170,8 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
     };
     keep(false);
     if (found > warp_kept) {
-        // Too many within the bound: the exact limit, below which fewer than wanted are, then ties.
+        // Too many scores are within the bound: take those below the exact limit, which are fewer than wanted, and then
+        // ties.
         limit = warp_limit(
             [&](std::uint32_t key) {
                 std::uint32_t own = 0;
@@ -209,7 +211,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
     if (lane == 0) target.out.slots[query] = slots;
 }
 
-// Many probes, or all lists: by the exact limit, in any order.
+// For many probes, or all lists: selects by the exact limit, unordered.
 __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* coarse, std::size_t stride,
                                                                    std::uint32_t lists, ProbeTarget target)
 {
@@ -268,7 +270,7 @@ __device__ std::uint32_t items_of(std::uint32_t pairs, std::uint32_t rows)
     return (pairs + scan_queries - 1) / scan_queries * ((whole_groups(rows) + item_rows - 1) / item_rows);
 }
 
-// One block: where the pairs and items of every bucket begin.
+// One block computes the first pair and the first item of every bucket.
 __global__ __launch_bounds__(scan_threads) void begin_buckets(const std::uint32_t* list_length, std::uint32_t lists,
                                                               OrderArrays out)
 {
@@ -297,7 +299,7 @@ __global__ __launch_bounds__(scan_threads) void begin_buckets(const std::uint32_
     }
 }
 
-// The items of `count` pairs from `first` on with one list.
+// Writes the items of `count` pairs from `first` on with one list.
 __device__ void write_items(std::uint32_t list, std::uint32_t first, std::uint32_t count, std::uint32_t rows,
                             ScanItem* item)
 {
@@ -316,7 +318,7 @@ __global__ void make_items(const std::uint32_t* list_length, std::uint32_t lists
                 out.items + out.item_begin[bucket]);
 }
 
-// Moves the cursors to the ends of their buckets.
+// Each cursor ends at the end of its bucket.
 __global__ void place_pairs(ProbeView probes, std::uint32_t pairs, std::uint32_t first_ranks, std::uint32_t lists,
                             OrderArrays out)
 {
@@ -329,7 +331,7 @@ __global__ void place_pairs(ProbeView probes, std::uint32_t pairs, std::uint32_t
 constexpr std::uint32_t few_pairs = 16384;
 constexpr std::uint32_t few_buckets = 2048;
 
-// Few pairs of one phase, by one block: what order_pairs() does with four launches.
+// One block does the work of order_pairs() for few pairs of one phase, in one launch instead of four.
 __global__ __launch_bounds__(scan_threads) void order_few_pairs(ProbeView probes, std::uint32_t pairs,
                                                                 const std::uint32_t* list_length, std::uint32_t lists,
                                                                 OrderArrays out)

@@ -11,8 +11,8 @@ namespace
 {
 
 constexpr std::size_t ks[3] = {1, 10, 100};
-constexpr std::size_t most_factor = 100;       // of a search by choice; of one that tells the truth ...
-constexpr std::size_t most_candidates = 8192;  // ... as many as this
+constexpr std::size_t most_factor = 100;       // of the measured factors
+constexpr std::size_t most_candidates = 8192;  // candidates of the search that gives the truth, or more
 
 std::vector<std::vector<RowResult>> ask(const Searcher& searcher, std::span<const float> queries, std::size_t count,
                                         std::size_t k, std::size_t factor, std::size_t probes, ThreadPool& pool)
@@ -78,7 +78,7 @@ RefineFactors measure_refine_factors(const Searcher& searcher, std::span<const f
 {
     RefineFactors factors;
     for (std::size_t column = 0; column < 3; ++column) {
-        // The query's own row comes first: one more is asked for.
+        // One more than k, as the query's own row comes first.
         const std::size_t k = ks[column] + 1;
         const auto truth = ask(searcher, queries, count, k, std::max(most_factor, most_candidates / k), probes, pool);
         std::size_t factor = 1;
@@ -88,7 +88,7 @@ RefineFactors measure_refine_factors(const Searcher& searcher, std::span<const f
         }
         factors.candidates[column] = static_cast<double>(std::min(factor, most_factor) * k);
     }
-    // More rows wanted never need fewer candidates.
+    // More wanted rows never need fewer candidates.
     for (int i = 1; i < 3; ++i) factors.candidates[i] = std::max(factors.candidates[i], factors.candidates[i - 1]);
     return factors;
 }

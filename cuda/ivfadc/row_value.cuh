@@ -1,6 +1,6 @@
-// The value of a position for a query, by the best form that its row is kept in. Values of rows kept as codes are
-// asymmetric distances in single precision, as in src/methods/ivfadc/code_store.cpp; all others have the bits of
-// src/methods/ivfadc/vector_stores.cpp.
+// The value of a position for a query, by the best form of its row. Values of rows kept only as product codes are
+// asymmetric distances in single precision, as in src/methods/ivfadc/code_store.cpp. All others have the bits of the
+// CPU's stores (src/methods/ivfadc).
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ __device__ inline double code_value(const MirrorView& mirror, const float* query
     return mirror.metric == Metric::cosine ? __dadd_rn(1.0, raw) : static_cast<double>(raw);
 }
 
-// Of a row that is kept as bytes alone: the bits of src/methods/ivfadc/byte_store.cpp.
+// The value of a row that is kept only as bytes, with the bits of src/methods/ivfadc/byte_store.cpp.
 __device__ inline double byte_value(const MirrorView& mirror, const float* query, std::uint32_t list,
                                     std::uint32_t position)
 {
@@ -68,7 +68,7 @@ __device__ inline double byte_value(const MirrorView& mirror, const float* query
     return mirror.metric == Metric::cosine ? __dadd_rn(1, negative) : negative;
 }
 
-// The value of a position for a query; every group of 8 lanes has its own, all 32 lanes take part.
+// The value of a position for a query. Every group of 8 lanes has its own position; all 32 lanes must call.
 __device__ inline double row_value(const MirrorView& mirror, const QueryView& queries, std::uint32_t query,
                                    std::uint32_t list, std::uint32_t position)
 {

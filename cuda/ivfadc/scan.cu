@@ -13,14 +13,14 @@ namespace
 
 constexpr std::uint32_t most_codebook_bytes = 64 << 10;
 constexpr int decode_threads = 256;
-// Blocks end after about so many tiles, some 0.05 to 0.15 ms: those of more urgent streams wait for them. Where each
-// block first loads the codebooks it takes a few times as many.
+// A block ends after about this number of tiles, some 0.05 to 0.15 ms, as blocks of streams with priority wait for it.
+// Where each block first loads the codebooks, it does more tiles.
 constexpr std::uint32_t block_tiles = 32;
 constexpr std::uint32_t block_tiles_with_codebooks = 128;
 constexpr std::uint32_t launch_tiles_most = 3U << 16;  // of a launch: one to two milliseconds
-constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than fit at once even out unequal items
+constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than are resident, which evens out unequal items
 
-// The share of the items that a launch does; blocks take them in strides.
+// The items of one launch. Blocks take them in strides.
 struct ListWork {
     ProbeView probes;
     const ScanItem* items;
@@ -46,7 +46,7 @@ struct ListWork {
     }
 };
 
-// One thread for 8 dimensions of a position.
+// Each thread decodes 8 dimensions of a position at a time.
 __global__ __launch_bounds__(decode_threads) void decode_positions(CodeTileRows rows, std::uint32_t positions,
                                                                    std::uint32_t stride, __half* out)
 {

@@ -1,3 +1,4 @@
+// The searcher of the inverted file on the device: effort and refinement of a batch, and retries with more lists.
 #include <algorithm>
 #include <cmath>
 
@@ -55,7 +56,7 @@ public:
         if (!mirror_.options().keeps_half()) return 0;
         return pgwarp::bound_width(metric, mirror_.half_error(), canonical_norm(query, mirror_.dimensions()));
     }
-    // The device takes thousands of operations in the time of one of the CPU's.
+    // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override
     {
         const double scanned = static_cast<double>(mirror_.rows()) * static_cast<double>(probes_of(batch)) /
@@ -79,7 +80,7 @@ protected:
         const double ranked = static_cast<double>(batch.count) * batch.k * static_cast<double>(refine_factor_of(batch));
         return patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes()));
     }
-    // A bit a position; the bits of rows go.
+    // The form: one bit for each position. The bits of rows are freed.
     void make_form(Tombstones& dead, const Context::Lease& stream) const override
     {
         const MirrorView& view = mirror_.view();
@@ -110,8 +111,8 @@ private:
         return dead != nullptr ? dead->form_as<std::uint32_t>() : nullptr;
     }
     std::size_t probes_of(const SearchBatch& batch) const;
-    // Where the scan compares the very vectors that values are computed from, no more than near ties need ranking. But
-    // bytes propose for other vectors: then as many are ranked as on the CPU. For product codes it is measured.
+    // Where scan and values use the same vectors, only near ties need ranking. Bytes propose for other vectors, so as
+    // many candidates are ranked as on the CPU. For product codes the factor is measured.
     std::size_t refine_factor_of(const SearchBatch& batch) const
     {
         const std::int64_t asked = batch.settings.get("refine_factor", 0);
@@ -134,7 +135,7 @@ std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
 {
     std::int64_t probes = batch.settings.get("probes", 0);
     if (probes <= 0) probes = batch.effort;
-    // An index too small to be calibrated is searched whole.
+    // An index too small for calibration is searched as a whole.
     if (probes <= 0) probes = static_cast<std::int64_t>(mirror_.lists());
     return std::min<std::size_t>(static_cast<std::size_t>(probes), mirror_.lists());
 }
@@ -150,19 +151,19 @@ void IvfadcSearcher::measure_factors(ThreadPool& pool)
         mirror_.read_remote(sample_row(i, count, mirror_.rows()),
                             std::span(queries).subspan(i * mirror_.dimensions(), mirror_.dimensions()));
     }
-    // More than most searches probe: with what is probed, more gets between the rows wanted.
+    // More than most searches probe: the more rows are probed, the more of them come between the wanted rows.
     const std::size_t probes = std::min(mirror_.lists(), std::clamp<std::size_t>(mirror_.lists() / 8, 64, 512));
     factors_ = measure_refine_factors(*this, queries, count, mirror_.rows(), probes, share, pool);
 }
 
-// Queries whose limit let too many candidates pass go without one; those that found too few rows probe more lists, and
-// in the end all rows are gone through: scores out of float's range may hide rows, values don't.
+// Queries whose limit let too many candidates pass are searched again without a limit. Queries that found too few rows
+// probe more lists and at last scan all rows by value: scores out of float's range may hide rows, values do not.
 void IvfadcSearcher::search_lists(const SearchBatch& batch, const Round& round, std::size_t probes, bool may_limit,
                                   const std::uint32_t* dead, Results& results, ThreadPool& pool) const
 {
     const std::size_t rows = mirror_.rows();
     const std::size_t k = std::min<std::size_t>(batch.k, rows);
-    // Scores in single precision may swap near ties: a few more than k are ranked by their values.
+    // Scores in single precision may swap near ties, so a few more than k are ranked by their values.
     const std::size_t wanted =
         std::min<std::size_t>(rows, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
     const auto plan_of = [&](std::size_t count, std::size_t room) {

@@ -1,4 +1,4 @@
-// Tombstones as the passes read them.
+// Tombstones in the two forms that the passes read.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 namespace pgwarp::cuda
 {
 
-// Null: no row is dead.
+// Null pointers: no row is dead.
 struct DeadRows {
     const std::uint64_t* bits = nullptr;  // device
-    const float* penalties = nullptr;     // device: those of the rows, dead ones marked
+    const float* penalties = nullptr;     // device: of all positions, dead rows marked
 };
 
 }  // namespace pgwarp::cuda

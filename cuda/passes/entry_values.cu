@@ -32,7 +32,7 @@ __global__ __launch_bounds__(value_threads) void make_values(const ValueArgument
     const std::uint32_t slot = arguments.first_slot + blockIdx.y;
     const std::uint32_t capacity = arguments.proposals.capacity;
     const std::uint32_t counted = arguments.proposals.counts[slot];
-    if (counted > capacity) return;  // some are lost: nothing can be proved
+    if (counted > capacity) return;  // entries are lost, so nothing can be proved
     const std::size_t first = std::size_t{slot} * capacity;
     const float* query = arguments.queries[slot];
     auto* keys = reinterpret_cast<std::uint64_t*>(arguments.proposals.entries);
@@ -56,7 +56,7 @@ void value_entries(const ExactRows& rows, const PreparedQueries& queries, const 
     constexpr std::uint32_t most_slots = 32768;
     constexpr std::uint32_t most_blocks = 16384;
     const std::uint32_t capacity = proposals.capacity;
-    // A slot with room for more entries than a launch may value has several launches.
+    // A slot whose capacity exceeds the entries of one launch takes several launches.
     const auto pairs = static_cast<std::uint32_t>(value_launch_elements / rows.dimensions);
     const std::uint32_t step = std::min(capacity, std::max(block_pairs, pairs / block_pairs * block_pairs));
     const std::uint32_t slots = std::clamp(pairs / step, 1U, most_slots);

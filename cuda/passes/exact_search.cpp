@@ -66,7 +66,7 @@ public:
     }
 
 private:
-    // Queries of which nothing is proved yet.
+    // Answers queries without any proof: by search_tied() and, where that fails, by a scan of all rows.
     void search_left(std::vector<std::uint32_t> ids, ExactStatistics& statistics)
     {
         if (!ids.empty() && serves_tied(context_, rows_, answer_.k)) {
@@ -81,7 +81,7 @@ private:
         scan(ids);
     }
 
-    // The queries that it leaves to others.
+    // Returns the queries that the wide search could not prove.
     std::vector<std::uint32_t> search_wide()
     {
         std::vector<std::uint32_t> left;

@@ -1,8 +1,7 @@
-// How far a search's work on canonical values runs ahead of the host. Small cards do little in double precision: were
-// all of a batch's work in the stream at once, a healthy card could take longer for it than anybody has patience. So
-// the host waits now and then, and one patience (device/wait.h) is enough for what lies between two waits. That leaves
-// room among the launches that a stream holds, too, beyond which launching blocks; and a cancelled search ends in
-// between.
+// The bound on canonical values under way ahead of the host. Small cards are slow in double precision: with all work of
+// a batch in the stream at once, a healthy card could exceed the patience for one wait (device/wait.h). So the host
+// waits in between. The waits also keep the stream's launch queue from filling up, which would block the host, and give
+// cancelled searches a point to end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,10 +14,9 @@
 namespace pgwarp::cuda
 {
 
-// Elements of pairs of vectors whose values are under way at once: milliseconds of a large card, seconds of a small
-// one.
+// Elements of vector pairs under way at once: milliseconds of a large card, seconds of a small one.
 inline constexpr double paced_elements = 1e10;
-// Pairs of one step of any kind but a scan's, which has those of a query with all rows.
+// The most pairs of one step. Only the steps of a scan may be larger: all rows for one query.
 inline constexpr double most_step_pairs = double{1U << 25};
 
 class Pace
@@ -26,8 +24,8 @@ class Pace
 public:
     explicit Pace(cudaStream_t stream) : stream_(stream) {}
 
-    // Before work goes into the stream that values so many elements at most. Waits where more than enough is under way
-    // with it; the first step never waits.
+    // Called before the stream gets work that values at most `elements` elements. Waits where the bound would be
+    // exceeded; the first step never waits.
     void step(double elements)
     {
         const bool enough = steps_ == most_steps || ahead_ + elements > paced_elements;
@@ -41,14 +39,15 @@ public:
     }
 
 private:
-    static constexpr int most_steps = 16;  // of some dozen launches each: a stream holds about a thousand
+    // Each step has some dozen launches, and a stream holds about a thousand.
+    static constexpr int most_steps = 16;
 
     cudaStream_t stream_;
     int steps_ = 0;
     double ahead_ = 0;
 };
 
-// Operations in double precision between two waits, at most, of a search of so many queries among so many rows.
+// The most double-precision operations between two waits of a search of `queries` queries among `rows` rows.
 inline double paced_operations(double queries, double rows, double dimensions)
 {
     const double largest_step = std::max(rows, most_step_pairs) * dimensions;

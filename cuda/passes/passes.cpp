@@ -13,24 +13,24 @@ namespace pgwarp::cuda
 namespace
 {
 
-// The rank, among what is known, of a threshold that is to let through `keep` rows once `growth` times as many are
-// known. Positions are in random order: ranks scatter by the root of their number, and three times that is added. The
-// rare query that finds too few is one whose proof fails.
+// The rank, among the known positions, of a threshold that lets `keep` rows pass once `growth` times as many positions
+// are known. Positions are in random order, so the rank scatters by its square root; three times that is added. A query
+// for which too few rows pass fails its proof, which is rare.
 std::uint32_t rank_for(const Plan& plan, double growth)
 {
     const double share = plan.keep / growth;
     return std::min(plan.keep, static_cast<std::uint32_t>(std::ceil(share + 3 * std::sqrt(share) + 2)) + plan.spare);
 }
 
-// The end of the range after that which ends at `known`; a short rest joins it.
+// The end of the range that follows the one ending at `known`. A short rest joins the range.
 std::uint32_t next_end(std::uint32_t known, std::uint32_t positions, const Plan& plan)
 {
     const std::uint64_t wanted = std::uint64_t{known} * plan.growth;
     return wanted * 4 / 3 >= positions ? positions : static_cast<std::uint32_t>(wanted);
 }
 
-// How many of each best_group positions are proposed: more than any group is likely to have of those that are wanted in
-// the end, as positions are in random order.
+// The number of proposals from each best_group positions: more than any group is likely to hold of the final answer, as
+// positions are in random order.
 std::uint32_t best_of_group(std::uint32_t keep, std::uint32_t groups)
 {
     constexpr std::uint32_t ranked_in_no_time = 512;
@@ -44,7 +44,7 @@ std::uint32_t best_of_group(std::uint32_t keep, std::uint32_t groups)
 Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, std::uint32_t queries)
 {
     constexpr std::uint32_t largest_sample = maxima_group * 4096;
-    constexpr std::uint32_t most_groups = 512;  // which are under way all at once
+    constexpr std::uint32_t most_groups = 512;  // all blocks are resident at once
     const std::uint32_t positions = rows.scored.padded_positions;
     const std::uint32_t most = largest_capacity(context);
     Plan plan;
@@ -61,12 +61,12 @@ Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, s
     plan.growth = queries <= few_queries ? 32 : k <= 32 ? 16 : 8;
     plan.spare = queries <= few_queries ? 2 : 0;
     const std::uint32_t rank = rank_for(plan, plan.growth);
-    // Few of the best of the sample share a group then, so the best of the groups tell their scores.
+    // With such a sample, few of its best rows share a group, so the groups' maxima estimate the ranks.
     plan.sample = maxima_group * std::bit_ceil(16 * rank);
     if (queries <= few_queries) {
         plan.sample = std::max(plan.sample, std::min(largest_sample, std::bit_floor(positions / 24)));
     }
-    // Twice what a range is expected to bring, or more.
+    // At least twice the expected number of rows that pass in a range.
     plan.capacity = std::clamp(std::bit_ceil((2 + plan.spare) * rank * plan.growth), 512U, most);
     const bool few_rows = positions <= 2048 || positions < 2 * plan.sample;
     if (positions <= most && few_rows) plan.capacity = most;
@@ -156,7 +156,7 @@ void Passes::propose(const Slab& slab, const Plan& plan) const
         filter(slab, maxima, {0, plan.sample});
         thresholds_from_maxima(slab.queries, slab.maxima, groups, first_rank, slab.thresholds, stream);
     } else {
-        // So large a k among so few rows: begin with as many as there is room for.
+        // k is large and rows are few: the first range is as long as the capacity.
         open_thresholds(slab.queries, slab.thresholds, stream);
         end = plan.capacity / tile_rows * tile_rows;
     }

@@ -1,7 +1,8 @@
-// The passes over one slab of queries that every exact search is made of: a sample of the positions gives each query a
-// first threshold; ranges of positions, each several times the last, are filtered by it and tighten it; what passed is
-// ranked. For few queries of few rows there is one pass, in which each block proposes the best that it sees. Batches
-// (exact_search.h) and few queries (exact/small_search.h) differ in where memory comes from and in waiting.
+// The passes of an exact search over one slab of queries. A sample of the positions gives each query a first threshold.
+// Ranges of positions, each several times as long as the last, are filtered by the threshold and tighten it. The rows
+// that pass are ranked. Few queries of few rows take a single pass, in which each block proposes the best rows of its
+// positions. Batches (exact_search.h) and few queries (exact/small_search.h) differ in the owner of the memory and in
+// their waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,36 +26,36 @@ struct ExactRows {
     ScoredRows scored;
 };
 
-inline constexpr std::uint32_t largest_ranked_k = 512;  // above: passes/wide_search.h
+inline constexpr std::uint32_t largest_ranked_k = 512;  // larger k: passes/wide_search.h
 
-// How a search of this k over so many rows goes about it.
+// The parameters of a search for k by `queries` queries.
 struct Plan {
-    std::uint32_t keep = 0;      // proposals wanted in the end: some more than k
+    std::uint32_t keep = 0;      // proposals wanted in the end: somewhat more than k
     std::uint32_t sample = 0;    // positions of the sample
-    std::uint32_t capacity = 0;  // entries a slot
-    std::uint32_t growth = 0;    // of ranges
-    std::uint32_t spare = 0;     // is added to the ranks of thresholds: a failed proof costs a few queries most
-    std::uint32_t best = 0;      // of each best_group positions, without a threshold; 0: by thresholds
-    bool list_all = false;       // so few rows that all are proposals
+    std::uint32_t capacity = 0;  // entries of a slot
+    std::uint32_t growth = 0;    // ratio of the lengths of successive ranges
+    std::uint32_t spare = 0;     // added to the ranks of thresholds of few queries, for which a failed proof costs most
+    std::uint32_t best = 0;      // proposals from each best_group positions; 0: filter by thresholds
+    bool list_all = false;       // all rows are proposals, as they are few
 };
 
-// k: at most largest_ranked_k and rows.
+// k: at most largest_ranked_k and rows.rows.
 Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, std::uint32_t queries);
 
-// Operands of the passes over `slots` queries: for each `capacity` entries and `maxima` maxima.
+// Operands of the passes over `slots` queries, with `capacity` entries and `maxima` maxima for each.
 class Slab
 {
 public:
-    // In device memory of its own.
+    // Allocates device memory of its own. Throws std::bad_alloc.
     Slab(MemoryPool& pool, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
          cudaStream_t stream);
-    // In the caller's. copies: room for queries that lie in page-locked memory.
+    // Takes the caller's memory. copies: allot room for copies of queries that lie in page-locked memory.
     Slab(Carver& memory, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
          bool copies);
 
-    // For `count` queries, of which the kernels will look at `padded` slots.
+    // Sets the number of queries, and the number of slots that the kernels read.
     void take(std::uint32_t count, std::uint32_t padded);
-    // Filtered ones, and those of a plan.
+    // The proposals of a filter, and those of a plan.
     Proposals proposals(std::uint32_t capacity) const
     {
         return {entries, counts, thresholds, capacity, nullptr, 0, nullptr, 0};
@@ -63,7 +64,7 @@ public:
 
     PreparedQueries queries;
     Proposal* entries = nullptr;
-    std::uint32_t* counts = nullptr;  // zeroed as queries are prepared, like the two that follow
+    std::uint32_t* counts = nullptr;  // prepare_queries() zeroes it and the two that follow
     std::uint32_t* incomplete = nullptr;
     std::uint32_t* left_out = nullptr;
     float* thresholds = nullptr;
@@ -76,7 +77,7 @@ private:
     DeviceArray<std::byte> memory_;
 };
 
-// What all passes of a search have in common.
+// The context that all passes of a search share.
 struct Passes {
     Context* context = nullptr;
     const ExactRows* rows = nullptr;
@@ -84,9 +85,10 @@ struct Passes {
     const CancelToken* cancel = nullptr;
     cudaStream_t stream = nullptr;
 
-    // Positions of `range` with scores above their query's threshold, or maxima.
+    // Proposes the positions of `range` with scores above their query's threshold, or writes maxima. Throws CudaError,
+    // and the exception of `cancel`.
     void filter(const Slab& slab, const Proposals& out, PositionRange range) const;
-    // The nearest of all positions, by the plan. The slab's queries are prepared.
+    // Proposes the nearest of all positions, by the plan. The slab's queries must be prepared.
     void propose(const Slab& slab, const Plan& plan) const;
 };
 

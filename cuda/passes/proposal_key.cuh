@@ -1,4 +1,4 @@
-// Proposals as integers whose ascending order is that of falling scores.
+// Proposals as integers that ascend while scores descend.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ __device__ inline float score_of(std::uint64_t key)
     return score_of_bits(static_cast<std::uint32_t>(key >> 32));
 }
 
-// Above which score all rows are among a slot's entries, if none of these was lost.
+// The score above which a slot's entries hold all rows, provided that no entry was lost.
 __device__ inline float complete_above(const Proposals& proposals, std::uint32_t slot)
 {
     if (proposals.left_out == nullptr) return proposals.thresholds[slot];

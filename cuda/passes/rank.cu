@@ -18,8 +18,8 @@ namespace
 {
 
 constexpr unsigned block_threads = 128;
-constexpr unsigned most_threads = 512;  // where blocks are too few to fill the device with so few threads
-// Elements of the canonical distances that one block computes at most: a millisecond's.
+constexpr unsigned most_threads = 512;  // for launches with too few blocks to fill the device with 128 threads each
+// The most elements of canonical distances that one block computes: about a millisecond.
 constexpr std::size_t slot_elements = std::size_t{1} << 23;
 
 struct RankArguments {
@@ -39,14 +39,14 @@ struct RankArguments {
     std::uint32_t width;  // of the arrays in shared memory
 };
 
-// One slot's arrays in shared memory.
+// The arrays of one slot in shared memory.
 struct Ranking {
     std::uint64_t* proposed;  // keys, best first
     std::uint64_t* values;    // keys of canonical values
     std::uint32_t* rows;
 };
 
-// Canonical values of proposals [begin, end).
+// Computes the canonical values of proposals [begin, end).
 __device__ void evaluate(const RankArguments& arguments, const float* query, const Ranking& ranking,
                          std::uint32_t begin, std::uint32_t end)
 {
@@ -81,7 +81,7 @@ __device__ std::uint64_t block_max(std::uint64_t value)
     return value;
 }
 
-// How many proposals have scores of at least `lowest`.
+// The number of proposals with scores of at least `lowest`.
 __device__ std::uint32_t count_from(const Ranking& ranking, std::uint32_t count, double lowest)
 {
     std::uint32_t own = 0;
@@ -91,12 +91,13 @@ __device__ std::uint32_t count_from(const Ranking& ranking, std::uint32_t count,
     return block_sum(own);
 }
 
-// found[] is what the host waits for. All threads of the block call it.
+// Writes found[], which the host polls where host_waits. All threads of the block must call.
 __device__ void report(const RankArguments& arguments, std::uint32_t id, std::uint32_t found)
 {
     if (arguments.host_waits) __syncthreads();
     if (threadIdx.x != 0) return;
-    // One fence, after the barrier, orders what all threads have written: each takes the way to the host and back.
+    // One fence after the barrier orders the writes of all threads. A fence of each thread would cost a trip to the
+    // host each.
     if (arguments.host_waits) __threadfence_system();
     *static_cast<volatile std::uint32_t*>(&arguments.answer.found[id]) = found;
 }
@@ -143,10 +144,10 @@ __device__ void sort_proposed(const Ranking& ranking, std::uint32_t count)
     sort_keys(ranking.proposed, width);
 }
 
-// Sorts the best of the proposals, `wanted` or more; returns how many. The others come behind them.
+// Sorts at least `wanted` of the best proposals to the front and returns their number. The others follow unsorted.
 __device__ std::uint32_t sort_best(const Ranking& ranking, std::uint32_t count, std::uint32_t wanted)
 {
-    constexpr std::uint32_t few = 256;  // counting takes the square of their number
+    constexpr std::uint32_t few = 256;  // counting takes time by the square of their number
     const bool forward = count > few && wanted <= min(count, blockDim.x) / 4;
     if (!forward && counting_serves(count)) {
         count_keys(ranking.proposed, count);
@@ -180,7 +181,7 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     if (count < k && !everything) return give_up(arguments, id, 0, false);
 
     for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) ranking.proposed[i] = proposal_key(entries[i]);
-    // More than k where that takes no longer.
+    // Rank more than k where the idle lanes make that free.
     std::uint32_t ranked = min(max(k, blockDim.x / canonical_lanes), count);
     const std::uint32_t sorted = sort_best(ranking, count, ranked + ranked / 4);
     evaluate(arguments, query, ranking, 0, ranked);
@@ -189,7 +190,7 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
         for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) worst = max(worst, ranking.values[i]);
         const double value = value_of_key(arguments.bounds.metric, block_max(worst));
         const double lowest = lowest_score(arguments.bounds, arguments.queries.bounds[slot], value);
-        // Not a number: nothing is known, but all rows may be at hand.
+        // A NaN or infinite bound proves nothing, but all rows may be among the proposals.
         if (!everything && !(complete && static_cast<double>(threshold) < lowest)) {
             return give_up(arguments, id, lowest, true);
         }
@@ -198,7 +199,7 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
         if (needed > ranked && std::size_t{needed - ranked} * arguments.dimensions > slot_elements) {
             return give_up(arguments, id, 0, false);
         }
-        // Those ranked so far are the best in this order too.
+        // The proposals ranked so far are also the first in the full order.
         if (needed > sorted) sort_proposed(ranking, count);
         evaluate(arguments, query, ranking, ranked, needed);
         ranked = max(ranked, needed);
@@ -206,8 +207,8 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     write_answer(arguments, ranking, id, ranked);
 }
 
-// How many slots a launch may have so as to end in time: a block takes turns with its like on a multiprocessor, each of
-// which does some 2^32 elements a second and sorts some 2^26 proposals.
+// The slots of a launch that ends in time. The blocks of a multiprocessor share it; together they compute some 2^32
+// elements a second and sort some 2^26 proposals.
 std::uint32_t launch_slots(const RankJob& job, int multiprocessors)
 {
     constexpr double launch_seconds = 1e-3;
@@ -239,7 +240,7 @@ void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream)
     const std::size_t shared = arguments.width * 20;
     allow_shared_memory(rank_slots);
     const std::uint32_t slots = launch_slots(job, context.multiprocessors());
-    // Large arrays in shared memory leave room for few blocks: these are to fill the multiprocessor all the same.
+    // Large arrays in shared memory leave room for few blocks, so each gets more threads to fill the multiprocessor.
     const bool large = job.queries.count <= few_queries || job.proposals.capacity >= 2048;
     const unsigned threads = large ? most_threads : block_threads;
     for (; arguments.first_slot < job.queries.count; arguments.first_slot += slots) {

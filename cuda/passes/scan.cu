@@ -87,7 +87,7 @@ void scan_rows(const ScanJob& job, std::byte* memory, cudaStream_t stream)
     }
     cub::DoubleBuffer<std::uint64_t> keys(workspace.keys[0], workspace.keys[1]);
     cub::DoubleBuffer<std::uint32_t> ids(workspace.rows[0], workspace.rows[1]);
-    // Stable, and rows come in ascending order: ties are by row.
+    // The sort is stable and rows are in ascending order, so ties are ordered by row.
     check(cub::DeviceRadixSort::SortPairs(workspace.sort, workspace.sort_bytes, keys, ids, job.rows, 0, 64, stream),
           "sorting rows");
     const std::uint32_t k = std::min(job.answer.k, job.rows);

@@ -15,7 +15,7 @@ namespace
 
 constexpr unsigned block_threads = 128;
 
-// A block a slot; larger ones where there are too few to fill the device.
+// Threads of the block for a slot: more where there are too few slots to fill the device.
 unsigned slot_threads(const PreparedQueries& queries)
 {
     return queries.count <= 64 ? 512 : block_threads;
@@ -26,16 +26,16 @@ __device__ float next_below(float value)
     return nextafterf(value, -INFINITY);
 }
 
-constexpr std::uint32_t taken_rank = 12;  // up to which the largest are taken off one after the other
+constexpr std::uint32_t taken_rank = 12;  // larger ranks are found by a sort
 
-// The keep-th smallest of `width` in shared memory: the smallest of what is left, again and again, and how many there
-// are of it. In every thread.
+// Returns the keep-th smallest of `width` values in shared memory, in every thread: finds the smallest remaining value
+// and counts its copies, again and again.
 __device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t width, std::uint32_t keep)
 {
     __shared__ std::uint32_t warps[32];
     __shared__ std::uint32_t taken;
     if (threadIdx.x == 0) taken = 0;
-    std::uint64_t least = 0;  // of what is left
+    std::uint64_t least = 0;  // of the remaining values
     while (true) {
         std::uint32_t smallest = ~0U;
         for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
@@ -99,7 +99,7 @@ __global__ void cut_entries(Proposals proposals, std::uint32_t keep, float* thre
         keys[i] = i < count ? proposal_key(entries[i]) : no_proposal;
     }
     sort_keys(keys, width);
-    // Rows of equal score stay together: a threshold between them could leave too few.
+    // Rows with equal scores stay together: a threshold between them could leave too few rows.
     const auto last = static_cast<std::uint32_t>(keys[keep - 1] >> 32);
     std::uint32_t kept = 0;
     for (std::uint32_t i = threadIdx.x; i < round_up(count, blockDim.x); i += blockDim.x) {

@@ -1,5 +1,5 @@
-// Thresholds of the filter: scores of a certain rank among the positions seen so far, which serve for the next range
-// and are tightened after it.
+// Thresholds of the filter: the score of a certain rank among the positions seen so far. A threshold serves for the
+// next range of positions and is tightened after it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,13 +11,14 @@
 namespace pgwarp::cuda
 {
 
-// thresholds[slot] = just below the keep-th largest of the slot's maxima [width]: -infinity where there are fewer,
-// +infinity for queries that are not usable. width: a power of two up to 8192.
+// thresholds[slot] = just below the keep-th largest of the slot's maxima [width]; -infinity where width < keep,
+// +infinity for queries that are not usable. width: a power of two up to 8192. Asynchronous, like all functions here.
+// Throws CudaError.
 void thresholds_from_maxima(const PreparedQueries& queries, const float* maxima, std::uint32_t width,
                             std::uint32_t keep, float* thresholds, cudaStream_t stream);
 
-// Cuts each slot's entries to the `keep` best (and those that equal the last) and raises its threshold to just below
-// these. incomplete[slot] is set where entries were lost, as then nothing can be proved any more.
+// Cuts each slot's entries to the `keep` best and those equal to the last of them, and raises its threshold to just
+// below their scores. Sets incomplete[slot] where entries were lost, as then nothing can be proved any more.
 void tighten_thresholds(const PreparedQueries& queries, const Proposals& proposals, std::uint32_t keep,
                         float* thresholds, std::uint32_t* incomplete, cudaStream_t stream);
 

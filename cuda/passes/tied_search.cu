@@ -23,7 +23,8 @@ constexpr unsigned merge_threads = 512;
 constexpr unsigned write_threads = 128;
 constexpr std::size_t entry_bytes = 12;        // a key and a row
 constexpr std::uint32_t fewest_merged = 2048;  // entries that are merged at a time
-constexpr std::uint32_t first_range = 4096;    // positions; all of its rows get their values
+// Positions of the first range; all of its rows get their values.
+constexpr std::uint32_t first_range = 4096;
 constexpr std::uint32_t longest_range = 1U << 20;
 constexpr std::uint32_t range_growth = 8;
 static_assert(first_range % tile_rows == 0 && longest_range % tile_rows == 0 && std::has_single_bit(longest_range));
@@ -31,7 +32,7 @@ static_assert(first_range % tile_rows == 0 && longest_range % tile_rows == 0 && 
 struct TiedArguments {
     RowBounds bounds;
     PreparedQueries queries;
-    Proposals proposals;            // entries are keys of values by now
+    Proposals proposals;            // entries hold keys of values
     const std::uint32_t* rows;      // [slots][capacity], of the entries
     float* thresholds;              // [slots]
     std::uint64_t* nearest_keys;    // [slots][k], the nearest so far, in order
@@ -41,7 +42,7 @@ struct TiedArguments {
     std::uint32_t merged;  // entries that are merged at a time: a power of two, at least k
 };
 
-// In order of (key, row).
+// Sorts by (key, row).
 __device__ void sort_all(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t count)
 {
     if (counting_serves(count)) return count_rows(keys, rows, count);
@@ -53,8 +54,8 @@ __device__ void sort_all(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t
     sort_rows(keys, rows, width);
 }
 
-// Appends entries [begin, end) that come before the last of `kept` nearest, if there are k. Returns how many there are
-// then.
+// Appends entries [begin, end) to the `kept` nearest; where k are kept, only entries before the last of them. Returns
+// the new number.
 __device__ std::uint32_t append_nearer(const TiedArguments& arguments, std::uint32_t slot, std::uint32_t begin,
                                        std::uint32_t end, std::uint32_t kept, std::uint64_t* keys, std::uint32_t* rows)
 {
@@ -78,7 +79,7 @@ __device__ std::uint32_t append_nearer(const TiedArguments& arguments, std::uint
     return kept + appended;
 }
 
-// The score that every row as near as the last of the k nearest has at least; -infinity where nothing is known.
+// A score that is below the scores of all rows as near as the last of the k nearest; -infinity where no bound is known.
 __device__ float threshold_below(const TiedArguments& arguments, std::uint32_t slot, std::uint64_t last_key)
 {
     const double value = value_of_key(arguments.bounds.metric, last_key);
@@ -86,7 +87,7 @@ __device__ float threshold_below(const TiedArguments& arguments, std::uint32_t s
     return isfinite(lowest) ? nextafterf(__double2float_rd(lowest), -INFINITY) : -INFINITY;
 }
 
-// The entries of a range join the nearest so far, and make room for those of the next.
+// Merges the entries of a range into the nearest so far and empties the slot for the next range.
 __global__ __launch_bounds__(merge_threads) void merge_entries(const TiedArguments arguments)
 {
     extern __shared__ std::uint64_t keys[];
@@ -135,13 +136,13 @@ __global__ void write_nearest(const TiedArguments arguments, const std::uint32_t
     if (threadIdx.x == 0) answer.found[id] = arguments.queries.usable[slot] != 0 ? found : not_proved;
 }
 
-// Entries that fit into a block's shared memory beside as many nearest rows.
+// The most entries that fit in a block's shared memory beside the same number of nearest rows.
 std::uint32_t most_merged(const Context& context)
 {
     return static_cast<std::uint32_t>(std::bit_floor(context.shared_bytes_per_block() / entry_bytes) / 2);
 }
 
-// Memory of one slab of queries beside what all searches have.
+// Device memory of one slab of queries that other searches do not need.
 struct Nearest {
     Nearest(MemoryPool& pool, std::uint32_t count, std::uint32_t capacity, std::uint32_t k, cudaStream_t stream)
         : entry_rows(pool, std::size_t{count} * capacity, "tied search", stream),
@@ -157,7 +158,7 @@ struct Nearest {
     DeviceArray<std::uint32_t> counts;
 };
 
-// All positions, range by range; the slab's queries are prepared.
+// Searches all positions, range by range. The slab's queries must be prepared.
 void search_slab(const Passes& passes, const Slab& slab, const TiedArguments& arguments, std::uint32_t* entry_rows,
                  Pace& pace)
 {
@@ -199,7 +200,7 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
     Pace pace(stream);
     for (std::uint32_t first = 0; first < ids.size(); first += tile_queries) {
         const std::uint32_t count = std::min(tile_queries, static_cast<std::uint32_t>(ids.size()) - first);
-        // By streaming no slots are looked at but those of queries.
+        // Streaming kernels read only the slots of queries.
         const bool streamed = count <= streamed_queries;
         const std::uint32_t slots = streamed ? streamed_queries : tile_queries;
         const auto fitting = static_cast<std::uint32_t>(std::bit_floor(slab_memory / (slots * entry_bytes)));

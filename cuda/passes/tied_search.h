@@ -1,7 +1,7 @@
-// Exact search for queries near so many rows that low precision can't tell apart that there is no room for them among
-// the proposals of other searches: copies of one row, as the embeddings of an empty string are. Such queries go
-// together. Ranges of positions are no longer than a slot has entries, so none is ever lost; of each range the rows
-// above the threshold get their canonical values, and the k nearest so far give the next threshold, by the same proof.
+// Exact search for queries with more near rows than low precision can tell apart and than a slot has entries, for
+// example copies of one row, such as the embeddings of an empty string. Such queries are searched together. A range of
+// positions is no longer than a slot has entries, so no entry is lost. The rows of a range above the threshold get
+// their canonical values, and the k nearest so far give the next threshold, by the same proof as elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@
 namespace pgwarp::cuda
 {
 
-// Whether the k nearest are few enough to be kept in a block's shared memory.
+// Whether the k nearest fit in a block's shared memory.
 bool serves_tied(const Context& context, const ExactRows& rows, std::uint32_t k);
 
-// Operands and answer on the device, as for search_exactly(); ids: of the queries, on the host. found[] says not_proved
-// for queries of which scores may overflow. Waits in between where that is much work, not for its end.
+// Operands and answer on the device, as for search_exactly(). ids: the numbers of the queries, on the host. Sets
+// found[] to not_proved for queries whose scores may overflow. May wait in between (pace.h), but not for the end.
+// Throws std::bad_alloc, CudaError, and the exception of `cancel`.
 void search_tied(Context& context, const ExactRows& rows, const float* queries, std::span<const std::uint32_t> ids,
                  const DeadRows& dead, const ExactAnswer& answer, const CancelToken* cancel, cudaStream_t stream);
 

@@ -31,7 +31,7 @@ struct WideArguments {
     std::uint32_t first_slot;
 };
 
-// Whether all rows with the k smallest values are among the entries, of which values are sorted.
+// Whether all rows with the k smallest values are among the entries. values: sorted.
 __device__ bool proves(const WideArguments& arguments, std::uint32_t slot, std::uint32_t count,
                        const std::uint64_t* values)
 {
@@ -114,7 +114,8 @@ void search_slab(const Passes& passes, const WidePlan& plan, const Slab& slab, s
 WidePlan make_wide_plan(std::uint32_t positions, std::uint32_t rows, std::uint32_t k, std::size_t shared_bytes)
 {
     constexpr std::uint32_t largest_sample = maxima_group * 4096;
-    constexpr double largest_share = 0.9;  // of groups with a row that is wanted: above, maxima tell too little
+    // The largest share of groups with a wanted row: above it, maxima estimate too badly.
+    constexpr double largest_share = 0.9;
     const auto most = static_cast<std::uint32_t>(std::bit_floor(shared_bytes / entry_bytes));
     WidePlan plan;
     if (positions <= most) {
@@ -123,8 +124,8 @@ WidePlan make_wide_plan(std::uint32_t positions, std::uint32_t rows, std::uint32
     }
     if (k >= rows) return plan;
     plan.sample = std::min(largest_sample, std::bit_floor(positions / 2));
-    // Positions are in random order: how many groups hold at least one of the `keep` nearest is binomial. Three times
-    // its deviation is added to the rank, and to what is expected to pass.
+    // Positions are in random order, so the number of groups that hold at least one of the `keep` nearest is binomial.
+    // Three times its deviation is added to the rank, and to the number of rows expected to pass.
     const double groups = plan.sample / maxima_group;
     const double keep = 1.02 * k + 32;
     const double share = 1 - std::pow(1 - keep / positions, maxima_group);

@@ -1,4 +1,5 @@
-// Candidates of a search in shared memory: sorted by their values and written as answers. Called by whole blocks.
+// Sorting of a search's candidates in shared memory by their values, and writing of the answers. Called by whole
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace pgwarp::cuda::rows
 {
 
-// Sorts by (value key, row); overwrites up to the next power of two.
+// Sorts `kept` candidates by (value key, row). Overwrites both arrays up to the next power of two.
 template <int Threads>
 __device__ void sort_candidates(int kept, std::uint64_t* values, std::uint32_t* rows)
 {

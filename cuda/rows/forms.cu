@@ -20,7 +20,7 @@ std::uint32_t blocks_for(std::size_t work, std::size_t each = threads)
     return static_cast<std::uint32_t>((work + each - 1) / each);
 }
 
-// Byte by byte: pieces may begin and end within an element.
+// Copies byte by byte, as a piece may begin and end within an element.
 __global__ void scatter_halves_kernel(const std::byte* piece, std::uint64_t offset, std::size_t bytes,
                                       std::uint32_t dimensions, const std::uint32_t* position_of, std::byte* out)
 {
@@ -64,7 +64,7 @@ __global__ void largest_deviation_kernel(const float* vectors, const float* mean
         if (deviation <= FLT_MAX) own = fmaxf(own, deviation);
     }
     own = warp_largest(own);
-    // Bits of floats that are not negative are in their order.
+    // The bits of floats that are not negative order as the floats do.
     if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<int*>(largest), __float_as_int(own));
 }
 
@@ -86,7 +86,7 @@ __global__ void encode_halves_kernel(const float* vectors, const std::uint32_t* 
     out[i] = __float2half_rn(value);
 }
 
-// One warp a row.
+// One warp for each row.
 __global__ void half_terms_kernel(const __half* halves, const std::uint32_t* row_at, std::size_t rows,
                                   std::size_t count, std::uint32_t stride, bool squared, float* terms)
 {
@@ -103,7 +103,7 @@ __global__ void half_terms_kernel(const __half* halves, const std::uint32_t* row
     if (lane == 0) terms[row] = there ? static_cast<float>(sum) : INFINITY;
 }
 
-// One warp a row.
+// One warp for each row.
 __global__ void encode_byte_rows_kernel(const float* rows, std::size_t count, std::uint32_t dimensions,
                                         const std::uint32_t* centre_of, const float* centres, std::uint8_t* codes,
                                         float* scales)
@@ -191,7 +191,7 @@ void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t r
                 std::uint32_t dimensions, bool squared, float* terms, cudaStream_t stream)
 {
     const std::uint32_t stride = half_stride(dimensions);
-    // About 0.15 ms a launch, by memory traffic or by warps.
+    // About 0.15 ms a launch, bound by memory traffic or by the number of warps.
     const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 27) / stride, 1, std::size_t{1} << 20);
     for (std::size_t first = 0; first < count; first += step) {
         const std::size_t here = std::min(step, count - first);
@@ -206,7 +206,7 @@ void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimens
                       const float* centres, std::uint8_t* codes, float* scales, cudaStream_t stream)
 {
     if (count == 0) return;
-    // 0.1 to 0.2 ms a launch, by memory traffic or by warps.
+    // 0.1 to 0.2 ms a launch, bound by memory traffic or by the number of warps.
     const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 26) / dimensions, 1, std::size_t{1} << 20);
     for (std::size_t first = 0; first < count; first += step) {
         const std::size_t here = std::min(step, count - first);

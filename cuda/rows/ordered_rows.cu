@@ -24,12 +24,12 @@ struct Key {
     std::uint32_t row;
 };
 
-// The first `digits` digits of the last wanted key.
+// The state of the radix selection: the leading digits of the last wanted key.
 struct State {
     Key prefix;
     std::uint32_t digits;
-    std::uint32_t wanted;  // of the keys that begin with the prefix
-    std::uint32_t whole;   // all of them are wanted
+    std::uint32_t wanted;  // keys still wanted among those that begin with the prefix
+    std::uint32_t whole;   // 1: all keys that begin with the prefix are wanted
 };
 
 __device__ Key head(const Key& key, std::uint32_t digits)
@@ -55,7 +55,7 @@ __device__ Key key_of(double value, std::uint32_t row)
     return {order_of(value + 0.0), row};  // -0 is 0
 }
 
-// A candidate's key; false for what is none.
+// Sets the key of the candidate at `position`. Returns false for padding, dead rows, NaN and rows up to the cursor.
 __device__ bool candidate(const PositionValues& from, const Key& cursor, std::uint32_t position, Key& key)
 {
     if (position >= from.positions) return false;
@@ -67,7 +67,7 @@ __device__ bool candidate(const PositionValues& from, const Key& cursor, std::ui
     return is_before(cursor, key);
 }
 
-// The state after a pass, from the state before it and its histogram; by the first warp, written by its first lane.
+// Computes the state after a pass from the state before it and the pass's histogram. Called by the first warp.
 __device__ void advance(State& state, const std::uint32_t* histogram)
 {
     const std::uint32_t lane = threadIdx.x % 32;
@@ -95,7 +95,8 @@ __device__ void advance(State& state, const std::uint32_t* histogram)
     state.whole = histogram[bin] == state.wanted ? 1 : 0;
 }
 
-// Counts the next digit of the keys that begin with the prefix. Each block works the state out by itself.
+// Counts the next digit of the keys that begin with the prefix. Each block computes the state again, which saves a
+// launch.
 __global__ __launch_bounds__(threads) void count_digits(PositionValues from, Key cursor, std::uint32_t pass,
                                                         State* states, std::uint32_t* histograms)
 {
@@ -105,7 +106,8 @@ __global__ __launch_bounds__(threads) void count_digits(PositionValues from, Key
     counts[threadIdx.x] = 0;
     __syncthreads();
     const bool advances = pass > 0 && state.whole == 0;
-    __syncthreads();  // all have read what one of them writes
+    // The first warp overwrites the state.
+    __syncthreads();
     if (threadIdx.x < 32 && advances) advance(state, histograms + (pass - 1) * bins);
     __syncthreads();
     if (blockIdx.x == 0 && threadIdx.x == 0) states[pass] = state;
@@ -120,7 +122,7 @@ __global__ __launch_bounds__(threads) void count_digits(PositionValues from, Key
             here = begin.value == state.prefix.value && begin.row == state.prefix.row;
             if (here) digit = digit_at(key, state.digits);
         }
-        // Leading digits are mostly the same: one addition for equal ones.
+        // Leading digits are mostly equal: one addition for all equal digits of a warp.
         const std::uint32_t same = __match_any_sync(0xffffffffU, digit);
         if (here && (same & ((1U << (threadIdx.x % 32)) - 1)) == 0) atomicAdd(counts + digit, __popc(same));
     }
@@ -187,7 +189,8 @@ void first_after(const PositionValues& positions, const RowCursor& cursor, std::
     const std::uint32_t blocks = (positions.positions + of_block - 1) / of_block;
     const Key after{order_of(cursor.value + 0.0), cursor.row};
     for (std::uint32_t pass = 0; pass <= passes; ++pass) {
-        const std::uint32_t used = pass == passes ? 1 : blocks;  // the last only works the state out
+        // The last pass only computes the state.
+        const std::uint32_t used = pass == passes ? 1 : blocks;
         count_digits<<<used, threads, 0, stream>>>(positions, after, pass, states, space.histograms);
         check_launch("counting digits");
     }

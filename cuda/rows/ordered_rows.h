@@ -1,6 +1,7 @@
-// The rows that come next after a cursor in order of (value, row): what a continuation asks for.
+// The next rows after a cursor in the order of (value, row), for continuations.
 //
-// Radix selection over keys of 96 bits, value then row, 8 bits a pass; it stops when what is left is wanted whole.
+// Radix selection over keys of 96 bits, value then row, 8 bits a pass. It stops when all keys with the prefix are
+// wanted.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,35 +15,35 @@
 namespace pgwarp::cuda::rows
 {
 
-// Every position's value, on the device. NaN, padding and dead rows are no candidates.
+// The values of all positions, on the device. NaN, padding and dead rows are no candidates.
 struct PositionValues {
     const double* values;         // [positions]
     const std::uint32_t* row_at;  // [positions], no_row in padding
-    const std::uint32_t* dead;    // bit per position, or none
+    const std::uint32_t* dead;    // one bit for each position, or null
     std::uint32_t positions;
 };
 
 struct RowCursor {
-    double value;  // -infinity: from the front
+    double value;  // -infinity: start at the nearest row
     std::uint32_t row;
 };
 
 inline constexpr std::uint32_t ordered_most = 2048;  // wanted rows that are sorted on the device
 
-// Device memory of one selection, beside its answer.
+// Device memory of one selection.
 struct SelectionSpace {
-    std::uint32_t* histograms = nullptr;  // of each pass
-    std::byte* states = nullptr;          // after each pass
+    std::uint32_t* histograms = nullptr;  // [passes][256]
+    std::byte* states = nullptr;          // [passes + 1]
 };
 SelectionSpace take_selection_space(Carver& memory);
 
-// The `wanted` (>= 1) first candidates strictly after the cursor; in order where wanted <= ordered_most, else in any.
-// out, on the device: the answer to one query, with found[0] at most wanted.
+// Selects the first `wanted` (>= 1) candidates strictly after the cursor, in order where wanted <= ordered_most, else
+// in any order. out, on the device: the answer to one query, with found[0] at most `wanted`.
 void first_after(const PositionValues& positions, const RowCursor& cursor, std::uint32_t wanted,
                  const SelectionSpace& space, const Answers& out, cudaStream_t stream);
 
-// value(first, count) enqueues the values of all positions, in launches that each take a millisecond or two. Of rows
-// whose vectors are read over the bus, remote_row_bytes are read each; else 0.
+// Calls value(first, count), which enqueues the values of those positions, in steps of a millisecond or two a launch.
+// remote_row_bytes: bytes of a row that are read over the bus, or 0.
 template <class Value>
 void value_in_steps(std::uint32_t positions, std::size_t remote_row_bytes, const Value& value)
 {

@@ -1,5 +1,5 @@
-// A query as halves is the moved query times a power of two of its own, so that its largest element uses fp16's range
-// and small ones lose nothing against it.
+// Queries as halves: each is the moved query times a power of two of its own, so that its largest element uses fp16's
+// range and small elements keep their precision.
 #include "rows/queries.h"
 
 #include "cluster/hadamard.h"
@@ -19,7 +19,7 @@ constexpr int largest_exponent = 8;  // elements below 2^8: products with stored
 __device__ float moved_element(const QuerySpace& space, const float* query, const float* moved, std::uint32_t d,
                                std::uint32_t dimensions)
 {
-    if (space.signs != nullptr) return moved[d];  // the query is in its place already
+    if (space.signs != nullptr) return moved[d];  // hadamard_rotate_rows() has written it
     if (space.mean != nullptr) {
         return static_cast<float>((static_cast<double>(query[d]) - space.mean[d]) * space.scale);
     }
@@ -63,7 +63,7 @@ __device__ void prepare(const float* original, std::uint32_t dimensions, std::ui
     }
     const float power = power_for(block_max(largest));
     for (std::uint32_t d = threadIdx.x; d < stride; d += threads) {
-        // Each thread reads back what it wrote itself.
+        // Each thread reads the elements that it wrote.
         const float value = d < dimensions ? moved[d] * power : 0.0F;
         out.halves[query * stride + d] = __float2half_rn(value);
     }
@@ -74,7 +74,7 @@ __device__ void prepare(const float* original, std::uint32_t dimensions, std::ui
     }
 }
 
-// Blocks y = 0 prepare for the first space, y = 1 for the second.
+// Blocks with y = 0 prepare for the first space, blocks with y = 1 for the second.
 __global__ __launch_bounds__(threads) void prepare_kernel(const float* original, std::uint32_t dimensions,
                                                           std::uint32_t stride, QuerySpace first, QuerySpace second,
                                                           PreparedQueries for_first, PreparedQueries for_second)
@@ -86,7 +86,7 @@ __global__ __launch_bounds__(threads) void prepare_kernel(const float* original,
     }
 }
 
-// A rotation by signs takes a whole row at a time: it has a launch of its own.
+// The rotation by signs needs whole rows, so it has a launch of its own.
 void rotate_by_signs(const float* original, std::uint32_t count, std::uint32_t dimensions, const QuerySpace& space,
                      const PreparedQueries& out, cudaStream_t stream)
 {

@@ -1,5 +1,5 @@
-// Reads of rows that lie in page-locked host memory. Each read crosses the bus, so 8 neighbouring lanes read 128 bytes
-// together, several such pieces before the first is used, and hand the elements to the lanes that want them.
+// Reads of rows in page-locked host memory. Each read crosses the bus, so 8 neighbouring lanes read 128 bytes together
+// and several such chunks before the first is used, and pass the elements to the lanes that need them.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -12,7 +12,7 @@ namespace pgwarp::cuda::rows
 
 namespace detail
 {
-// Element `slot` of the 16 bytes that lane `source` of 8 holds; every lane names its own.
+// Element `slot` of the 16 bytes of lane `source` of 8. Each lane may name another source and slot.
 template <class T>
 __device__ T element_of(const uint4& piece, std::uint32_t source, std::uint32_t slot)
 {
@@ -30,14 +30,14 @@ __device__ T element_of(const uint4& piece, std::uint32_t source, std::uint32_t 
 }
 }  // namespace detail
 
-// use(d, element d of the row) on lane d % 8 of each group of 8, d ascending. The row lies on 16 bytes and is padded to
-// them. All 32 lanes take part, each group with a row of its own and the same dimensions.
+// Calls use(d, element d of the row) on lane d % 8 of each group of 8, d ascending. The row is aligned and padded to 16
+// bytes. All 32 lanes must call; each group has a row of its own, and all have the same dimensions.
 template <class T, class Use>
 __device__ void for_each_remote(const T* row, std::uint32_t dimensions, const Use& use)
 {
     constexpr std::uint32_t each = 16 / sizeof(T);  // elements of a piece
     constexpr std::uint32_t chunk = 8 * each;       // elements of 8 pieces
-    constexpr int ahead = 4;                        // chunks under way together
+    constexpr int ahead = 4;                        // chunks read before the first is used
     const std::uint32_t lane = threadIdx.x % 8;
     for (std::uint32_t base = 0; base < dimensions; base += ahead * chunk) {
         uint4 pieces[ahead];

@@ -1,4 +1,5 @@
-// Rows in page-locked host memory, which kernels read over the bus (remote_row.cuh): each on whole pieces of 16 bytes.
+// Rows in page-locked host memory, which kernels read over the bus (remote_row.cuh). Each row is padded to whole pieces
+// of 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ class RemoteRows
 {
 public:
     RemoteRows() = default;
-    // element: bytes of one, 2 or 4. Throws std::bad_alloc.
+    // element: bytes of an element, 2 or 4. Throws std::bad_alloc.
     RemoteRows(std::size_t rows, std::size_t dimensions, std::size_t element);
 
     bool empty() const { return memory_.size() == 0; }
@@ -22,9 +23,9 @@ public:
     std::size_t stride() const { return stride_; }  // elements
     std::size_t row_bytes() const { return stride_ * element_; }
 
-    // As Searcher::write: a piece of the row-major array [rows][dimensions]. Throws BadRequest past its end.
+    // Takes a piece of the row-major array [rows][dimensions], as Searcher::write does. Throws BadRequest past its end.
     void write(std::uint64_t offset, std::span<const std::byte> piece);
-    // Page-locks the rows. Throws std::bad_alloc where that much cannot be locked.
+    // Page-locks the rows. Throws std::bad_alloc where the system refuses.
     void lock() { memory_.lock(); }
 
     template <class T>
@@ -32,7 +33,7 @@ public:
     {
         return reinterpret_cast<const T*>(memory_.data() + number * row_bytes());
     }
-    // Where the current device finds the rows, [rows][stride]; valid once they are locked.
+    // The address of the rows [rows][stride] on the current device. Valid after lock().
     template <class T>
     const T* on_device() const
     {
@@ -41,7 +42,7 @@ public:
 
 private:
     HostMemory memory_;
-    std::size_t given_bytes_ = 0;  // of a row as it is written
+    std::size_t given_bytes_ = 0;  // bytes of a row in the array that is written
     std::size_t element_ = 0;
     std::size_t stride_ = 0;
     std::size_t rows_ = 0;

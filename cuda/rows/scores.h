@@ -1,4 +1,4 @@
-// Where scans put their scores: all of them, or those within a limit.
+// Outputs of scans: all scores, or the scores within a limit.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 namespace pgwarp::cuda::rows
 {
 
-inline constexpr std::uint32_t scan_queries = 64;  // of a tile
+inline constexpr std::uint32_t scan_queries = 64;  // queries of a tile
 
-// Writes scores[query * stride + slot]; infinite for padding and dead rows. A slot is the place of a position among
-// those that the query is compared with.
+// Writes scores[query * stride + slot], infinite for padding and dead rows. The slots of a query number the positions
+// that it is compared with.
 struct DenseScores {
     float* scores = nullptr;
     std::size_t stride = 0;  // even; a multiple of 32 where there are minima
-    // Keys (select/order_bits.h) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or
-    // none.
+    // Keys (select/order_bits.h) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. May be
+    // null.
     std::uint32_t* minima = nullptr;
 };
 
-// Appends each score that is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go
-// past the capacity; the candidates beyond are lost, and the scan looks for no more of such a query.
+// Appends each score that is at most the query's limit: candidates[query * capacity + counts[query]++]. A count may
+// exceed the capacity: the candidates beyond are lost, and the scan skips the rest of such a query.
 struct LimitedScores {
     const float* limits = nullptr;        // [queries]
     std::uint64_t* candidates = nullptr;  // score_key(score) << 32 | position

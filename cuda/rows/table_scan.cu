@@ -9,10 +9,10 @@ namespace pgwarp::cuda::rows
 namespace
 {
 
-// Every query meets every row: an item for each stretch of rows and 64 queries.
+// The work of a scan that compares every query with every row: an item is a stretch of rows and 64 queries.
 struct TableWork {
     static constexpr const std::uint32_t* dead = nullptr;
-    std::uint32_t rows;  // whole groups
+    std::uint32_t rows;  // padded to whole groups
     std::uint32_t stretch;
     std::uint32_t queries;
     std::uint32_t query_tiles;
@@ -35,7 +35,7 @@ void scan_table(const HalfTable& table, std::uint32_t row_stride, const QueryVie
                 const DenseScores& out, std::uint32_t shared_bytes, cudaStream_t stream)
 {
     const std::uint32_t query_tiles = (count + scan_queries - 1) / scan_queries;
-    // Few queries: short stretches, so that all multiprocessors take part.
+    // Few queries take short stretches, so that the blocks fill all multiprocessors.
     const std::uint32_t stretch = query_tiles > 32 ? 1024 : scan_tile_rows;
     const TableWork work{whole_groups(table.rows), stretch, count, query_tiles};
     const std::uint32_t items = query_tiles * ((work.rows + stretch - 1) / stretch);

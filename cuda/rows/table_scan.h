@@ -11,8 +11,9 @@
 namespace pgwarp::cuda::rows
 {
 
-// scores[query * stride + row] of all rows, smaller is nearer; infinite for padding. `queries` [count] are prepared for
-// the space of the table, in vectors of row_stride halves. shared_bytes: what a block may have, 64 KB or more.
+// Writes scores[query * stride + row] of all rows, smaller is nearer; infinite for padding. `queries` [count] are
+// prepared for the space of the table, in vectors of row_stride halves. shared_bytes: the most shared memory of a
+// block, 64 KB or more. Throws CudaError.
 void scan_table(const HalfTable& table, std::uint32_t row_stride, const QueryView& queries, std::uint32_t count,
                 const DenseScores& out, std::uint32_t shared_bytes, cudaStream_t stream);
 

@@ -1,7 +1,7 @@
-// How rows come into a tile in shared memory and from there into the registers of matrix instructions:
-// copied where they are halves, decoded on the way where they are codes, copied and decoded at last where they are
-// bytes. fragments() gives a warp the operands of 32 rows and 16 dimensions: of its rows 8 j to 8 j + 7 in
-// b[j / 2][j % 2 * 2] and the register after it.
+// Loading of rows into tiles in shared memory, and from there into the registers of matrix instructions. Halves are
+// copied, codes are decoded while the tile is loaded, and bytes are copied and decoded by fragments(). fragments()
+// gives a warp the operands of 32 rows and 16 dimensions: rows 8 j to 8 j + 7 in b[j / 2][j % 2 * 2] and the register
+// after it.
 #pragma once
 
 #include "rows/matrix_tile.cuh"
@@ -23,7 +23,7 @@ __device__ inline void half_fragments(std::uint32_t tile, int warp_row, int step
 }
 
 struct HalfTileRows {
-    static constexpr int stages = 3;  // tiles under way
+    static constexpr int stages = 3;  // tiles in the ring
     static constexpr bool scaled = false;
     const __half* rows;
     std::uint32_t stride;
@@ -34,7 +34,7 @@ struct HalfTileRows {
         half_fragments(tile, warp_row, step, b);
     }
 
-    // Rows [first, first + Rows) at depth `depth`; those from `count` on are zeros.
+    // Loads rows [first, first + Rows) at depth `depth`. Rows from `count` on are zeros.
     template <int Rows, int Threads>
     __device__ void load(unsigned char* tile, std::uint32_t first, std::uint32_t count, std::uint32_t depth) const
     {
@@ -54,10 +54,10 @@ struct CodeTileRows {
     static constexpr bool scaled = false;
     CodeView code;
     std::uint32_t dimensions;
-    std::uint32_t width;      // of the narrower parts
-    std::uint32_t wider;      // parts that are one wider, the first ones
-    std::uint32_t kept;       // halves of the codebooks that fit in shared memory: all or none
-    const __half* codebooks;  // where they are read from
+    std::uint32_t width;      // dimensions of the narrower parts
+    std::uint32_t wider;      // number of the first parts that have one dimension more
+    std::uint32_t kept;       // halves of the codebooks in shared memory: all or none
+    const __half* codebooks;  // in shared memory, or in global memory where kept == 0
 
     static CodeTileRows of(const ResidentRows& resident)
     {
@@ -89,7 +89,7 @@ struct CodeTileRows {
         return code.codes + code_offset(position, part, code.code_groups);
     }
 
-    // The 8 dimensions from `at` on of a row, for parts of 2 or 4 dimensions.
+    // Decodes the 8 dimensions of a row from `at` on, for parts of 2 or 4 dimensions.
     template <int Width>
     __device__ uint4 decode_narrow(std::uint32_t position, std::uint32_t at) const
     {
@@ -139,7 +139,7 @@ struct CodeTileRows {
         return packed;
     }
 
-    // The 8 dimensions from `at` on, a multiple of 8.
+    // Decodes the 8 dimensions of a row from `at` on; at: a multiple of 8.
     __device__ uint4 decode(std::uint32_t position, std::uint32_t at) const
     {
         if (wider != 0 || dimensions % 8 != 0) return decode_any(position, at);
@@ -152,7 +152,7 @@ struct CodeTileRows {
     __device__ void load(unsigned char* tile, std::uint32_t first, std::uint32_t count, std::uint32_t depth) const
     {
         for (int i = threadIdx.x; i < Rows * tile_pieces; i += Threads) {
-            // Neighbouring threads take neighbouring rows, whose codes lie side by side.
+            // Neighbouring threads take neighbouring rows, whose codes are adjacent.
             const std::uint32_t row = i % Rows;
             const std::uint32_t piece = i / Rows;
             const std::uint32_t at = depth + piece * 8;
@@ -163,15 +163,15 @@ struct CodeTileRows {
     }
 };
 
-// A tile has rows of 64 bytes, whose 16-byte pieces are permuted against bank conflicts. Products with a row's bytes
-// are to be multiplied with its scale.
+// Rows as bytes. A tile has rows of 64 bytes, whose 16-byte pieces are permuted against bank conflicts. The products
+// with a row's bytes have to be multiplied with the row's scale.
 struct ByteTileRows {
     static constexpr int stages = 3;
     static constexpr bool scaled = true;
     ByteView byte;
 
     __device__ void prepare(unsigned char*) {}
-    // Of a row and the one after it; rows at even positions.
+    // The scales of the row at `position`, which is even, and of the row after it.
     __device__ float2 scales_of(std::uint32_t position) const
     {
         return *reinterpret_cast<const float2*>(byte.scales + position);
@@ -198,14 +198,14 @@ struct ByteTileRows {
 
     __device__ static void fragments(std::uint32_t tile, int warp_row, int step, std::uint32_t (&b)[2][4])
     {
-        std::uint32_t bytes[4];  // of the rows 8 j + lane / 4
+        std::uint32_t bytes[4];  // of rows 8 j + lane / 4
         load_matrices(bytes, tile + place(warp_row + threadIdx.x % 32, step));
         const __half2 offset = __float2half2_rn(1024 + 128);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
 #pragma unroll
             for (int pair = 0; pair < 2; ++pair) {
-                // A byte under the exponent of 1024 is the half 1024 + byte; what is left after the offset is exact.
+                // The half with the bits 0x6400 + byte is 1024 + byte; subtracting the offset is exact.
                 const std::uint32_t raised = __byte_perm(bytes[j], 0x64646464U, pair == 0 ? 0x4140U : 0x4342U);
                 __half2 value;
                 __builtin_memcpy(&value, &raised, sizeof(value));

@@ -1,9 +1,9 @@
-// Scores of queries against rows by matrix tiles: blocks of 8 warps compute tiles of 64 queries x 128 rows, 64
-// dimensions at a time; the tiles of an item stream through a ring in shared memory. The form of the rows is Rows
-// (tile_rows.cuh); which queries meet which rows is Work; what becomes of a score is Output.
+// Scores of queries against rows by matrix tiles. Blocks of 8 warps compute tiles of 64 queries x 128 rows, 64
+// dimensions at a time; the tiles of an item stream through a ring in shared memory. The parameter Rows is the form of
+// the rows (tile_rows.cuh), Work the pairs of queries and rows, and Output the use of the scores.
 //
-// A Work has first() and last(), the items that a launch does; item(index); pair(at), the at-th pair of a query and a
-// stretch of rows; and dead, a bit per position, or none.
+// A Work has first() and last(), the items of the launch; item(index); pair(at), the at-th pair of a query and a
+// stretch of rows; and dead, one bit for each position, or null.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ inline constexpr std::uint32_t row_tile_bytes = scan_tile_rows * tile_depth * 2;
 inline constexpr std::uint32_t term_bytes = scan_tile_rows * sizeof(float);
 inline constexpr std::uint32_t stage_bytes = query_tile_bytes + row_tile_bytes + term_bytes;
 
-// Up to scan_queries pairs and a stretch of rows, which all of them are compared with.
+// Up to scan_queries pairs with the same stretch of rows.
 struct TileItem {
     std::uint32_t first_pair;
     std::uint32_t pairs;           // 1 .. scan_queries
     std::uint32_t first_position;  // a multiple of 32
-    std::uint32_t first_slot;      // counted from the slot of the pair
+    std::uint32_t first_slot;      // relative to the pair's slot
     std::uint32_t rows;            // a multiple of 32
 };
 
 struct TilePair {
     std::uint32_t query;
     std::uint32_t slot;
-    float constant;  // is added to the scores
+    float constant;  // added to the scores
 };
 
-// What the queries of an item need, by their place in the item.
+// The data of an item's queries, by their place in the item.
 struct ItemQueries {
     std::uint32_t query[scan_queries];
     std::uint32_t slot[scan_queries];
@@ -49,13 +49,13 @@ struct ItemQueries {
     float limit[scan_queries];
 };
 
-// Scores within their limits, gathered by a block over an item so that the queries' counts are raised once an item.
+// Scores within their limits. A block collects those of an item, so that each query's count is raised once an item.
 struct PassedScores {
     static constexpr std::uint32_t capacity = 1024;
     std::uint32_t count;
     std::uint32_t of_query[scan_queries];
     std::uint32_t begin[scan_queries];
-    std::uint32_t places[capacity];  // place of the query in the item, later also the rank among its entries
+    std::uint32_t places[capacity];  // place of the query in the item; flush() adds the rank among the query's entries
     std::uint64_t entries[capacity];
 };
 
@@ -80,7 +80,7 @@ struct DenseOutput {
 struct LimitedOutput {
     static constexpr bool limited = true;
     LimitedScores out;
-    // A query of which too much has passed is lost already: of it, nothing more passes.
+    // A query over its capacity is lost already, so none of its scores pass any more.
     __device__ float limit_of(std::uint32_t query) const
     {
         return __ldcg(out.counts + query) > out.capacity ? -INFINITY : out.limits[query];
@@ -100,7 +100,7 @@ struct LimitedOutput {
             write(queries.query[at], atomicAdd(out.counts + queries.query[at], 1U), entry);
         }
     }
-    // Called by all threads once the item's scores are in.
+    // Called by all threads when the scores of the item are complete.
     __device__ void flush(const ItemQueries& queries, PassedScores& passed) const
     {
         __syncthreads();
@@ -151,7 +151,7 @@ __device__ inline void load_query_tile(unsigned char* tile, const ItemQueries& i
     }
 }
 
-// The terms of a tile's rows, for when its last depth is multiplied.
+// Loads the terms of a tile's rows, which are used when the last depth is multiplied.
 __device__ inline void load_terms(unsigned char* to, const float* terms, std::uint32_t rows)
 {
     if (threadIdx.x >= scan_tile_rows / 4) return;
@@ -159,7 +159,7 @@ __device__ inline void load_terms(unsigned char* to, const float* terms, std::ui
     copy_piece(to + threadIdx.x * 16, terms + (present ? threadIdx.x * 4 : 0), present);
 }
 
-// A warp's share of a tile product: 32 queries x 32 rows.
+// A warp's part of a tile product: 32 queries x 32 rows.
 template <class Rows>
 __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned char* row_tile, int warp_query,
                                int warp_row, float (&sums)[2][4][4])
@@ -184,7 +184,7 @@ __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned c
     }
 }
 
-// The least score of each query in a warp's 32 rows, a group. All lanes take part.
+// Writes the least score of each query among a warp's 32 rows, which are one group. All lanes must call.
 __device__ inline void emit_minima(const TileItem& item, const ItemQueries& queries, std::uint32_t row, int warp_query,
                                    const DenseOutput& output, const float (&sums)[2][4][4])
 {
@@ -208,15 +208,15 @@ __device__ inline void emit_minima(const TileItem& item, const ItemQueries& quer
     }
 }
 
-// Hands a warp's scores of one tile to the output and clears the sums. Limits are finite: infinities and NaN never
-// pass (but for queries that are lost).
+// Passes a warp's scores of one tile to the output and clears the sums. Limits are finite, so infinities and NaN never
+// pass (except for queries over their capacity, where all limits are -infinity).
 template <class Rows, class Output>
 __device__ void emit_tile(const Rows& rows, const TileItem& item, const ItemQueries& queries, std::uint32_t tile_row,
                           int warp_query, int warp_row, const float* tile_terms, const std::uint32_t* dead,
                           const Output& output, PassedScores* passed, float (&sums)[2][4][4])
 {
     const int lane = threadIdx.x % 32;
-    std::uint32_t within = 0;  // a bit for each of the 32 scores of this thread
+    std::uint32_t within = 0;  // one bit for each of the 32 scores of this thread
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
         const std::uint32_t row = tile_row + warp_row + j * 8 + (lane % 4) * 2;
@@ -308,7 +308,8 @@ __global__ __launch_bounds__(scan_threads, 2) void scan_tiles(Rows rows, QueryVi
     const std::uint32_t depths = (stride + tile_depth - 1) / tile_depth;
     for (std::uint32_t index = begin; index < last; index += gridDim.x) {
         const TileItem item = work.item(index);
-        __syncthreads();  // the item before is done with
+        // All threads have finished the item before.
+        __syncthreads();
         load_item_queries(item_queries, item, work, queries, output);
         if (Output::limited && threadIdx.x < scan_queries) {
             passed->of_query[threadIdx.x] = 0;
@@ -349,14 +350,14 @@ __global__ __launch_bounds__(scan_threads, 2) void scan_tiles(Rows rows, QueryVi
     }
 }
 
-// Shared memory of a block beside the ring, and what its fixed variables take of the device's limit.
+// Shared memory of a block beside the ring, and the part of the device's limit that static variables take.
 template <class Output>
 constexpr std::uint32_t beside_ring = Output::limited ? passed_bytes : 0;
 inline constexpr std::uint32_t fixed_bytes = 2048;
-inline constexpr int fewest_stages = 2;  // fit a block of every device
+inline constexpr int fewest_stages = 2;  // fits the shared memory of every device
 
-// Calls launch(kernel, bytes of shared memory) with the kernel whose ring fits: blocks may have shared_bytes, of which
-// the rows take extra_bytes.
+// Calls launch(kernel, bytes of shared memory) with the kernel whose ring fits. shared_bytes: the most shared memory of
+// a block, of which `Rows` takes extra_bytes.
 template <class Rows, class Work, class Output, class Launch>
 void with_tile_kernel(std::uint32_t extra_bytes, std::uint32_t shared_bytes, const Launch& launch)
 {

@@ -1,5 +1,5 @@
-// The values that searches return, computed by groups of 8 lanes, with the CPU's bits: lane i holds the accumulator of
-// src/numeric/canonical.cpp that takes the elements i, i + 8, ...
+// The values that searches return, with the bits of the CPU, computed by groups of 8 lanes. Lane i holds the
+// accumulator of src/numeric/canonical.cpp that takes the elements i, i + 8, ...
 #pragma once
 
 #include <cfloat>
@@ -12,7 +12,7 @@
 namespace pgwarp::cuda::rows
 {
 
-// The accumulators of 8 neighbouring lanes, summed in the canonical order; all 8 get the sum.
+// Adds the accumulators of 8 neighbouring lanes in the canonical order. All 8 lanes get the sum.
 __device__ inline double canonical_total(double part)
 {
     part = __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 4, 8));
@@ -20,8 +20,8 @@ __device__ inline double canonical_total(double part)
     return __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 2, 8));
 }
 
-// All lanes of the warp take part, each group of 8 with vectors of its own: add(sum, a(i), b(i)) for each element, in
-// order. What is added waits for all that comes before it; reading must not, so several elements are read together.
+// Calls add(sum, a(i), b(i)) for each element in order. All lanes of the warp must call, each group of 8 with vectors
+// of its own. The additions depend on each other but the reads do not, so several elements are read together.
 template <class A, class B, class Add>
 __device__ double canonical_sum_of(const A& a, const B& b, std::uint32_t dimensions, const Add& add)
 {
@@ -79,7 +79,7 @@ __device__ inline double lower_bound_of(Metric metric, double value, double erro
     return __dsub_rn(__dsub_rn(value, error), cosine_slack);
 }
 
-// An element of a row in half form, as it stands for the vector.
+// The float that a half of a row stands for.
 __device__ inline float decoded_half(__half stored, float inverse, float mean)
 {
     const float value = __fadd_rn(__fmul_rn(__half2float(stored), inverse), mean);
@@ -125,8 +125,8 @@ __device__ inline double full_value(const ResidentRows& resident, const float* q
                                            canonical_dot_of(stored, stored, resident.dimensions)));
 }
 
-// Sums over a row in host memory, in the canonical order: of squared differences from the query or of products with
-// it (x), and of the row's own squares (y). Functions of their own, so that kernels keep their registers.
+// Sums over a row in host memory, in the canonical order: x is the sum of squared differences from the query or of
+// products with it, y the sum of the row's squares. They are not inlined, as kernels would need more registers.
 __device__ __noinline__ inline double2 remote_half_sums(const __half* row, const float* mean, float inverse,
                                                         const float* query, std::uint32_t dimensions, bool squared)
 {
@@ -155,7 +155,7 @@ __device__ __noinline__ inline double2 remote_full_sums(const float* row, const 
     return {canonical_total(sum), canonical_total(own)};
 }
 
-// half_value() and full_value() of a row in host memory: the same bits.
+// The same bits as half_value() and full_value(), for a row in host memory.
 __device__ inline double remote_half_value(const ResidentRows& resident, const float* query, double norm,
                                            std::uint32_t row)
 {

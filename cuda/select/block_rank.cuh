@@ -1,4 +1,4 @@
-// Radix selection by one block: a key that bounds about the first `lowest` of many keys, found digit by digit.
+// Radix selection by one block: finds, digit by digit, a key that bounds about the first `lowest` of many keys.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,24 @@ inline constexpr int digit_bins = 1 << digit_bits;
 
 struct RankShared {
     alignas(16) unsigned histogram[digit_bins];
-    SelectKey smallest[32], largest[32];  // of each warp
+    SelectKey smallest[32], largest[32];  // one for each warp
     unsigned warp_total[32];
     unsigned bin, below, inside;
-    unsigned kept;  // for the caller's use: not touched by find_rank
+    unsigned kept;  // for the caller; find_rank does not touch it
 };
 
 struct RankBound {
     SelectKey bound;  // inclusive
     unsigned below;   // keys under the last digit's bin
-    unsigned count;   // keys at or below bound
-    bool exact;       // the whole key was resolved: those above `below` all equal bound
+    unsigned count;   // keys at or below the bound
+    bool exact;       // all digits were resolved: the keys beyond the first `below` equal the bound
 };
 
 namespace detail
 {
 
-// The bin in which the running sum of the histogram reaches `rank` (from 1), by all threads. False when it never does.
+// Finds the bin in which the running sum of the histogram reaches `rank` (from 1). All threads call. False where the
+// sum stays below `rank`.
 template <int threads>
 __device__ bool find_bin(RankShared& shared, unsigned rank)
 {
@@ -74,7 +75,7 @@ __device__ bool find_bin(RankShared& shared, unsigned rank)
 namespace detail
 {
 
-// The smallest and the largest key of the block, to all threads.
+// The smallest and the largest key of the block, in all threads.
 template <int threads, class Visit>
 __device__ void find_range(RankShared& shared, Visit visit, SelectKey& smallest, SelectKey& largest)
 {
@@ -101,9 +102,10 @@ __device__ void find_range(RankShared& shared, Visit visit, SelectKey& smallest,
 
 }  // namespace detail
 
-// visit(f) calls f(key) for each key of the calling thread, the same ones every time. Finds a bound with lowest to
-// highest keys at or below it, or the exact key of rank `lowest` where no digit gives that; padding_key where there
-// are fewer than `lowest` keys. padding_key itself must not be visited. Starts below the bits that all keys share.
+// Finds a bound with `lowest` to `highest` keys at or below it, or the exact key of rank `lowest` where no digit gives
+// such a bound; padding_key where there are fewer than `lowest` keys. visit(f) calls f(key) for each key of the calling
+// thread, the same keys every time; padding_key must not be among them. The first digit starts below the bits that all
+// keys share.
 template <int threads, class Visit>
 __device__ RankBound find_rank(RankShared& shared, unsigned lowest, unsigned highest, Visit visit)
 {
@@ -134,19 +136,21 @@ __device__ RankBound find_rank(RankShared& shared, unsigned lowest, unsigned hig
     }
 }
 
-// Keeps of keys[0, count) those at or below the bound, at most `limit`, in front, in no order; returns how many, to all
-// threads. `counter` is in shared memory.
+// Moves those of keys[0, count) at or below the bound to the front, unordered, at most `limit` of them, and returns
+// their number in all threads. counter: in shared memory.
 template <int threads>
 __device__ unsigned keep_ranked(SelectKey* keys, unsigned count, const RankBound& ranked, unsigned limit,
                                 unsigned* counter)
 {
-    // More than the limit only where one key came several times (the same id twice): those are interchangeable.
+    // The limit is exceeded only where one key occurs several times (an id given twice). Equal keys are
+    // interchangeable.
     const bool repeated = ranked.count > limit;
     if (threadIdx.x == 0) *counter = 0;
     for (unsigned first = 0; first < count; first += threads) {
         const unsigned i = first + threadIdx.x;
         const SelectKey key = i < count ? keys[i] : padding_key;
-        __syncthreads();  // what is written from here on was read
+        // All threads have read keys that are overwritten from here on.
+        __syncthreads();
         const bool stays = key < ranked.bound || (key == ranked.bound && key != padding_key && !repeated);
         const unsigned mask = __ballot_sync(0xffffffffu, stays), lane = threadIdx.x % 32;
         unsigned slot = 0;

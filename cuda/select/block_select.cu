@@ -1,7 +1,7 @@
-// One block selects from one row (or a part of one): a sampled threshold, one pass that collects what lies at or below
-// it in shared memory, radix selection and a bitonic sort of that. The pass has no barrier: warps stream on their own.
-// Where the threshold was too high or too low for the buffer, a slower pass follows that can't fail: it cuts a full
-// buffer back to the k smallest, which lowers the threshold to the exact one so far.
+// Selection from one row, or a part of one, by one block. A sample gives a threshold, one pass collects the keys at or
+// below it in shared memory, and radix selection and a bitonic sort finish. The pass has no barrier: warps stream
+// independently. Where the threshold was too low, or too high for the buffer, a slower pass follows that cannot fail:
+// it cuts a full buffer back to about the k smallest keys, which lowers the threshold to the exact one so far.
 #include <cuda_runtime.h>
 
 #include "device/error.h"
@@ -17,16 +17,16 @@ namespace
 {
 
 constexpr int threads = 256;
-constexpr int vectors = 4;  // of four scores, a thread and tile
+constexpr int vectors = 4;  // of four scores, for each thread and tile
 constexpr int scores_per_thread = 4 * vectors;
 constexpr int tile_vectors = threads * vectors;
 
 struct BlockShared {
     RankShared rank;
-    unsigned count;  // candidates offered since the last cut: may pass the capacity
+    unsigned count;  // candidates offered since the last cut; may exceed the capacity
 };
 
-// Cuts a full buffer back to about the k smallest. Returns their bound.
+// Cuts a full buffer back to about the k smallest keys and returns their bound.
 __device__ __noinline__ SelectKey cut(SelectKey* keys, unsigned capacity, unsigned k, BlockShared& shared)
 {
     const unsigned most = k + k / 4;
@@ -49,7 +49,7 @@ public:
     {
     }
 
-    // By all threads. threshold is inclusive.
+    // Called by all threads. threshold: inclusive.
     __device__ void start(SelectKey threshold)
     {
         set_threshold(threshold);
@@ -58,7 +58,7 @@ public:
         __syncthreads();
     }
 
-    // All threads: the scores at `position` + 4 * threads * i + j of the row, for those in `offered`.
+    // Offers the scores at `position` + 4 * threads * i + j of the row. Called by all threads.
     __device__ __forceinline__ void offer(const float (&scores)[scores_per_thread], const RowSpan<with_ids>& row,
                                           std::uint32_t position)
     {
@@ -85,7 +85,7 @@ private:
         bound_ = key_bound(threshold);
     }
 
-    // Returns which of `offered` found no room.
+    // Appends those of `offered` that pass. Returns those that found no room.
     __device__ __forceinline__ unsigned append(const float (&scores)[scores_per_thread], const RowSpan<with_ids>& row,
                                                std::uint32_t position, unsigned offered)
     {
@@ -112,7 +112,7 @@ private:
         return dropped;
     }
 
-    // Where scores equal the bound, ids decide.
+    // Appends with a comparison of ids where scores equal the bound.
     __device__ __forceinline__ unsigned append_exactly(const float (&scores)[scores_per_thread],
                                                        const RowSpan<with_ids>& row, std::uint32_t position,
                                                        unsigned passing)
@@ -155,7 +155,8 @@ __device__ void collect(Candidates<with_ids>& candidates, const RowSpan<with_ids
     }
 }
 
-// Appends those of `passing`, all of the threshold's score, whose ids are not above its id.
+// Appends those of `passing` whose ids are at most the threshold's id. All of them have the threshold's score. False
+// when the buffer is full.
 template <bool with_ids, class KeyAt>
 __device__ __forceinline__ bool append_ties(unsigned passing, SelectKey threshold, KeyAt key_at, SelectKey* keys,
                                             unsigned capacity, unsigned* count)
@@ -176,7 +177,7 @@ __device__ __forceinline__ bool append_ties(unsigned passing, SelectKey threshol
     return fits;
 }
 
-// Appends what is at or below the threshold. False when the buffer is full.
+// Appends the keys at or below the threshold. False when the buffer is full.
 template <bool with_ids>
 __device__ __forceinline__ bool append_quickly(const float (&scores)[scores_per_thread], const RowSpan<with_ids>& row,
                                                std::uint32_t position, SelectKey threshold, SelectKey* keys,
@@ -195,7 +196,7 @@ __device__ __forceinline__ bool append_quickly(const float (&scores)[scores_per_
         return make_key(pick(scores, i), row.id(position + i / 4 * (4 * threads) + i % 4));
     };
     if (nearest == bound) return append_ties<with_ids>(passing, threshold, key_at, keys, capacity, count);
-    // Ties beside a smaller score are let through: finishing removes them.
+    // Ties beside a smaller score may pass too: finish_row() removes them.
     unsigned slot = atomicAdd(count, static_cast<unsigned>(__popc(passing)));
     if (slot + __popc(passing) > capacity) return false;
     do {
@@ -205,8 +206,8 @@ __device__ __forceinline__ bool append_quickly(const float (&scores)[scores_per_
     return true;
 }
 
-// One pass with a fixed threshold; returns how many passed it, more than the capacity when they did not fit. All
-// threads; each has the next tile in flight while it looks at one.
+// One pass with a fixed threshold. Returns the number of keys that passed, which exceeds the capacity where they did
+// not fit. Called by all threads. Each thread loads the next tile while it works on one.
 template <bool with_ids>
 __device__ unsigned collect_quickly(const RowSpan<with_ids>& row, SelectKey threshold, SelectKey* keys,
                                     unsigned capacity, unsigned* count)
@@ -258,7 +259,8 @@ __global__ void __launch_bounds__(threads, 4)
         candidates.start(threshold);
         collect(candidates, row);
         if (candidates.count() >= k || threshold == padding_key) break;
-        threshold = padding_key;  // the sample had too many small scores
+        // The sample had too many small scores.
+        threshold = padding_key;
         __syncthreads();
     }
     finish_row<threads>(keys, candidates.count(), k, shared.rank, selected_values + part * k, selected_ids + part * k);
@@ -273,7 +275,7 @@ void select_by_blocks(const SelectOperands& operands, int splits, cudaStream_t s
 {
     const std::int64_t shortest = operands.columns / splits;
     const unsigned capacity = operands.k > 1024 ? 6144 : 4096;
-    // A larger sample lets fewer pass: worth it where many do.
+    // A larger sample lets fewer keys pass, which pays off for large k.
     const int sectors = operands.k > 1024 ? 2 : 1;
     const std::uint32_t sample = 8 * threads * sectors;
     SampleRank rank;
@@ -283,7 +285,7 @@ void select_by_blocks(const SelectOperands& operands, int splits, cudaStream_t s
     const auto kernel = sectors == 2 ? (with_ids ? block_select_kernel<2, true> : block_select_kernel<2, false>)
                                      : (with_ids ? block_select_kernel<1, true> : block_select_kernel<1, false>);
     allow_shared_memory(kernel);
-    // Launches of about 5 GB, to stay near a millisecond.
+    // Launches read about 5 GB, to stay near a millisecond.
     const std::int64_t parts = operands.rows * splits;
     const std::int64_t parts_per_launch = std::max<std::int64_t>(1, (std::int64_t{1} << 32) * 5 / 16 / (shortest + 1));
     for (std::int64_t first = 0; first < parts; first += parts_per_launch) {

@@ -1,4 +1,4 @@
-// Bitonic sort of keys in shared memory by one block, and the last step of a selection: cut, sort, write.
+// Bitonic sort of keys in shared memory by one block, and the last step of a selection: cut, sort and write.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 namespace pgwarp::cuda
 {
 
-// Ascending over threads * items keys, thread t holding keys items * t and on. Exchanges go through registers, then
-// shuffles, and through `exchange` (shared, room for all keys) only across warps. Starts and ends without a barrier.
+// Sorts threads * items keys in ascending order; thread t holds the keys from items * t on. Exchanges use registers
+// within a thread, shuffles within a warp, and `exchange` (shared memory for all keys) across warps. No barrier at the
+// start or the end.
 template <int threads, int items>
 __device__ void sort_registers(SelectKey (&keys)[items], SelectKey* exchange)
 {
@@ -63,8 +64,8 @@ __device__ void sort_registers(SelectKey (&keys)[items], SelectKey* exchange)
     }
 }
 
-// Sorts keys[0, count) in shared memory, count <= threads * items, and puts padding behind them up to threads * items.
-// The keys were written before a barrier; ends with one.
+// Sorts keys[0, count) in shared memory, count <= threads * items, and fills up to threads * items with padding. The
+// caller has a barrier after writing the keys. Ends with a barrier.
 template <int threads, int items>
 __device__ void sort_shared(SelectKey* keys, unsigned count)
 {
@@ -81,8 +82,8 @@ __device__ void sort_shared(SelectKey* keys, unsigned count)
     __syncthreads();
 }
 
-// Writes the k smallest of keys[0, count), ascending, padded. keys has room for max(threads, power_of_two_from(k))
-// keys, which is at most 8 * threads.
+// Writes the k smallest of keys[0, count), ascending and padded. keys: room for max(threads, power_of_two_from(k))
+// keys, which must be at most 8 * threads.
 template <int threads>
 __device__ void finish_row(SelectKey* keys, unsigned count, unsigned k, RankShared& shared, float* values,
                            std::uint32_t* ids)

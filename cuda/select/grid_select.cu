@@ -1,5 +1,5 @@
-// All blocks select from all rows: few long rows, or large k. A threshold a row from a sample, one pass that appends
-// what lies at or below it to the row's list, repair of the rare misjudged row, sort of the lists.
+// Selection by the whole grid, for few long rows or large k. A sample gives each row a threshold, one pass appends the
+// keys at or below it to the row's list, rare misjudged rows are repaired, and the lists are sorted.
 #include "select/grid_select.cuh"
 
 #include <cuda_runtime.h>
@@ -20,8 +20,8 @@ using detail::CandidateLists;
 constexpr int sample_threads = 1024;
 constexpr int filter_threads = 256;
 constexpr int filter_warps = filter_threads / 32;
-constexpr int filter_vectors = 4;                          // of four scores, a lane and tile
-constexpr unsigned filter_tile = 32 * 4 * filter_vectors;  // of a warp
+constexpr int filter_vectors = 4;                          // of four scores, for each lane and tile
+constexpr unsigned filter_tile = 32 * 4 * filter_vectors;  // scores of a warp's tile
 constexpr unsigned staged = 256 + filter_tile;             // keys of a warp before they are flushed
 
 template <bool with_ids>
@@ -54,7 +54,7 @@ __device__ void flush(const SelectKey* keys, unsigned count, SelectKey* list, un
     __syncwarp();
 }
 
-// Block (part, row): `tiles` tiles of the row for each of its warps, which work alone.
+// Block (part, row) filters `tiles` tiles of the row with each of its warps. Warps do not synchronize with each other.
 template <bool with_ids>
 __global__ void __launch_bounds__(filter_threads)
     filter_rows_kernel(SelectInput input, std::uint32_t columns, unsigned tiles, std::int64_t first_row,
@@ -117,7 +117,7 @@ void sample_and_filter(const Round& round, const SampleRank& rank, const Candida
     sample_rows_kernel<with_ids>
         <<<rows, sample_threads, 0, stream>>>(round.input, round.columns, rank, round.first_row, lists);
     check_launch("sample_rows_kernel");
-    // Blocks enough for every multiprocessor, and tiles enough for a block to be worth starting.
+    // Enough blocks for every multiprocessor, and enough tiles for each block to outweigh its start.
     const unsigned block_tile = filter_tile * filter_warps, tiles = (round.columns + 7 + block_tile - 1) / block_tile;
     const std::int64_t blocks_wanted = 24 * detail::multiprocessors();
     const auto per_block = static_cast<unsigned>(std::clamp<std::int64_t>(tiles * round.rows / blocks_wanted, 1, 16));
@@ -143,12 +143,13 @@ GridPlan plan_grid(std::int64_t rows, std::int64_t columns, std::int64_t k)
 {
     GridPlan plan{};
     plan.sample = 8 * sample_threads;
-    // Short rows are not worth a sample.
+    // A short row is not sampled: its list holds all of it.
     const double most =
         columns < 4 * plan.sample ? static_cast<double>(columns) : sample_rank(columns, k, plan.sample).most;
     const std::int64_t wanted = std::max({std::int64_t{1}, std::min(k, columns), static_cast<std::int64_t>(most)});
     plan.capacity = (wanted + sort_tile - 1) / sort_tile * sort_tile;
-    if (plan.capacity >= columns) plan.sample = 0;  // everything fits
+    // The list holds all keys.
+    if (plan.capacity >= columns) plan.sample = 0;
     const std::int64_t list_bytes =
         plan.capacity * static_cast<std::int64_t>(sizeof(SelectKey)) * (k > cut_most ? 2 : 1);
     constexpr std::int64_t workspace_target = std::int64_t{256} << 20, launch_scores = std::int64_t{5} << 28;

@@ -1,4 +1,5 @@
-// What the kernels of the grid method share: the rows of one round and the lists of what passed their thresholds.
+// The data that the kernels of the grid method share: the lists of keys that passed the thresholds of the rows of one
+// round.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,20 +12,20 @@ namespace pgwarp::cuda::detail
 
 struct CandidateLists {
     SelectKey* keys;        // [rows][capacity]
-    unsigned* counts;       // [rows]: how many passed; past the capacity they were dropped
+    unsigned* counts;       // [rows]: keys that passed; those beyond the capacity were dropped
     SelectKey* thresholds;  // [rows], inclusive
     std::int64_t capacity;
 };
 
-// A row whose threshold let through too few or too many.
+// Whether the row's threshold let too few or too many keys pass.
 __device__ __forceinline__ bool misjudged(const CandidateLists& lists, std::int64_t row, std::int64_t k)
 {
     const unsigned count = lists.counts[row];
     return count > lists.capacity || (count < k && lists.thresholds[row] != padding_key);
 }
 
-// Finds the exact thresholds of misjudged rows by radix selection over the row, all blocks together, and collects
-// again. Returns at once when there are none. `histograms`: 6 * 2048 counters and 2 more.
+// Finds the exact thresholds of misjudged rows by radix selection with the whole grid, and collects their keys again.
+// Returns at once where no row is misjudged. histograms: repair_words words.
 inline constexpr std::size_t repair_words = 6 * 2048 + 64;
 void repair_lists(const SelectOperands& operands, std::int64_t first_row, std::int64_t rows,
                   const CandidateLists& lists, unsigned* histograms, cudaStream_t stream);

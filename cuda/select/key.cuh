@@ -12,11 +12,10 @@ namespace pgwarp::cuda
 using SelectKey = unsigned long long;
 
 inline constexpr std::uint32_t padding_id = 0xffffffffu;
-// What fills a result with fewer than k candidates: (+infinity, padding_id). Above every key that can be selected.
+// Fills results with fewer than k candidates: (+infinity, padding_id). Above every key that can be selected.
 inline constexpr SelectKey padding_key = 0xff800000ffffffffull;
 
-// Not for NaN or +infinity: those are never selected, callers compare against a finite bound first. -0 becomes +0,
-// which it equals.
+// The caller must compare against a finite bound first: the keys of NaN and +infinity are not valid. -0 becomes +0.
 __device__ __forceinline__ SelectKey make_key(float score, std::uint32_t id)
 {
     return static_cast<SelectKey>(order_of(score + 0.0f)) << 32 | id;
@@ -32,8 +31,8 @@ __device__ __forceinline__ std::uint32_t key_id(SelectKey key)
     return static_cast<std::uint32_t>(key);
 }
 
-// The largest score that a key below `key` can have; FLT_MAX for padding, so that `score <= key_bound` also rejects NaN
-// and +infinity.
+// The largest score of keys below `key`; FLT_MAX for padding, so that `score <= key_bound` also rejects NaN and
+// +infinity.
 __device__ __forceinline__ float key_bound(SelectKey key)
 {
     return fminf(key_score(key), FLT_MAX);

@@ -1,4 +1,5 @@
-// Merging two ascending runs of keys in parallel: where the first `rank` keys of the result end in each run.
+// Parallel merging of two ascending runs of keys: the places in both runs where the first `rank` keys of the result
+// end.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace pgwarp::cuda
 {
 
-// Keys in shared memory with a gap after every eight, so that threads that each hold eight in a row don't meet in a
-// bank.
+// Keys in shared memory with a gap after every eight, so that threads that each access eight in a row have no bank
+// conflicts.
 struct Spread {
     SelectKey* keys;
     unsigned first = 0;
@@ -24,7 +25,7 @@ struct Spread {
     }
 };
 
-// How many of the first `rank` keys of the merged runs come from a.
+// The number of keys from `a` among the first `rank` keys of the merged runs.
 template <class Keys>
 __device__ unsigned merge_path(const Keys& a, unsigned a_count, const Keys& b, unsigned b_count, unsigned rank)
 {
@@ -39,7 +40,7 @@ __device__ unsigned merge_path(const Keys& a, unsigned a_count, const Keys& b, u
     return low;
 }
 
-// The same by a whole warp, 32 places at a time: for runs in device memory, where every step waits.
+// merge_path() by a whole warp, 32 places at a time: for runs in device memory, where every step has its latency.
 __device__ inline unsigned merge_path_by_warp(const SelectKey* a, unsigned a_count, const SelectKey* b,
                                               unsigned b_count, unsigned rank)
 {
@@ -73,7 +74,7 @@ __device__ void merge_own(const Spread& a, unsigned a_count, const Spread& b, un
     }
 }
 
-// Ascending, in the thread's registers.
+// Sorts the thread's registers in ascending order.
 template <int items>
 __device__ void sort_own(SelectKey (&own)[items])
 {

@@ -1,4 +1,4 @@
-// Floats and doubles as unsigned integers of the same order. Free of CUDA, so that it is tested without a device.
+// Floats and doubles as unsigned integers of the same order. Free of CUDA, so that tests on the CPU cover it.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 namespace pgwarp::cuda
 {
 
-// Of the bits of a float or a double. -0 comes before 0, NaN before or behind all numbers, as its sign says.
+// bits: of a float or a double. -0 comes before 0. NaN comes before or after all numbers, depending on its sign.
 template <class Bits>
 PGWARP_HOST_DEVICE constexpr Bits order_of_bits(Bits bits)
 {
@@ -24,7 +24,8 @@ PGWARP_HOST_DEVICE constexpr Bits bits_of_order(Bits order)
     return order ^ ((order >> top) != 0 ? Bits{1} << top : ~Bits{0});
 }
 
-// The device's own casts: with std::bit_cast the compiler makes other, longer code of a score that may be absent.
+// These use the device's own casts: with std::bit_cast the compiler generates longer code for a score that may be
+// absent.
 PGWARP_HOST_DEVICE inline std::uint32_t bits_of(float value)
 {
 #ifdef __CUDA_ARCH__
@@ -73,7 +74,7 @@ PGWARP_HOST_DEVICE inline double double_of_order(std::uint64_t order)
 #endif
 }
 
-// The last key stands for infinities and NaN, which are no candidates.
+// The largest key. It stands for infinities and NaN, which are no candidates.
 inline constexpr std::uint32_t no_key = 0xffffffff;
 
 PGWARP_HOST_DEVICE inline std::uint32_t score_key(float score)

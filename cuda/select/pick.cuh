@@ -1,10 +1,10 @@
-// A run-time index into registers.
+// Indexing of registers at run time.
 #pragma once
 
 namespace pgwarp::cuda
 {
 
-// values[i], by halving: an index would move the array to local memory. count is a power of two.
+// values[i], by halving: an index would move the array to local memory. count: a power of two.
 template <int count>
 __device__ __forceinline__ float pick(const float (&values)[count], unsigned i)
 {

@@ -1,5 +1,5 @@
 // Exact thresholds for the rows that a sample misjudged: radix selection over the whole row with eleven-bit digits, by
-// all blocks of one cooperative launch. At most six readings of the row for its threshold and one to collect.
+// all blocks of one cooperative launch. A row is read at most six times for its threshold and once to collect.
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
@@ -20,7 +20,7 @@ namespace cg = cooperative_groups;
 constexpr int threads = 512;
 constexpr int blocks_per_multiprocessor = 2;
 
-// Calls visit(key) for each selectable key of the grid's share of the row.
+// Calls visit(key) for each selectable key of the calling thread's part of the row.
 template <bool with_ids, class Visit>
 __device__ void visit_row(const RowSpan<with_ids>& row, Visit visit)
 {
@@ -35,7 +35,7 @@ __device__ void visit_row(const RowSpan<with_ids>& row, Visit visit)
     }
 }
 
-// A digit at a time, each with its own histogram in device memory. Every block ends with the same bound.
+// One digit at a time, each with its own histogram in device memory. Every block computes the same bound.
 template <bool with_ids>
 __device__ RankBound find_row_rank(const RowSpan<with_ids>& row, unsigned lowest, unsigned highest,
                                    unsigned* histograms, RankShared& shared, cg::grid_group& grid)
@@ -64,7 +64,8 @@ __device__ RankBound find_row_rank(const RowSpan<with_ids>& row, unsigned lowest
         below += shared.below;
         const unsigned count = below + shared.inside;
         if (count <= highest || shift == 0) return {prefix | ((SelectKey{1} << shift) - 1), below, count, shift == 0};
-        __syncthreads();  // shared.histogram is cleared next
+        // shared.histogram is cleared next.
+        __syncthreads();
     }
 }
 
@@ -72,7 +73,7 @@ template <bool with_ids>
 __device__ void collect_row(const RowSpan<with_ids>& row, const RankBound& ranked, SelectKey* list,
                             std::int64_t capacity, unsigned* counters)
 {
-    // More than the capacity only where one key came very often: those are interchangeable.
+    // The capacity is exceeded only where one key occurs very often. Equal keys are interchangeable.
     const bool repeated = ranked.count > capacity;
     visit_row(row, [&](SelectKey key) {
         if (key > ranked.bound) return;
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
         const RowSpan<with_ids> row(input, first_row + i, 0, columns);
         const RankBound ranked =
             find_row_rank(row, min(k, columns), static_cast<unsigned>(lists.capacity), histograms, shared, grid);
-        // Fewer than k selectable keys: all of them; they fit.
+        // With fewer than k selectable keys all of them fit.
         const RankBound all{padding_key - 1, 0, 0, false};
         collect_row(row, ranked.bound == padding_key ? all : ranked, lists.keys + i * lists.capacity, lists.capacity,
                     counters);

@@ -1,4 +1,4 @@
-// A range of columns of one row, read as 16-byte vectors whatever the row's alignment.
+// A range of columns of one row, read as 16-byte vectors for any alignment of the row.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct SelectInput {
     std::int64_t stride;
 };
 
-// Positions count from a 32-byte bound at or before the first column, so that a sector is eight positions.
+// Positions count from the 32-byte boundary at or before the first column, so that a sector is eight positions.
 template <bool with_ids>
 class RowSpan
 {
@@ -41,12 +41,12 @@ public:
         if (position >= begin_ && position + 4 <= end_) return load_inside(vector);
         return make_float4(load_one(position), load_one(position + 1), load_one(position + 2), load_one(position + 3));
     }
-    // All four lie inside.
+    // The four scores of a vector that lies inside the span.
     __device__ __forceinline__ float4 load_inside(std::uint32_t vector) const
     {
         return __ldcs(reinterpret_cast<const float4*>(base_) + vector);
     }
-    // Vectors `vector`, `vector + step` and so on; all lanes of a warp have neighbouring vectors.
+    // Loads the vectors `vector`, `vector + step` and so on. The lanes of a warp must pass neighbouring vectors.
     template <int scores>
     __device__ __forceinline__ void load_tile(float (&out)[scores], std::uint32_t vector, std::uint32_t step) const
     {

@@ -1,6 +1,6 @@
-// The threshold that a pass over a row starts from: an order statistic of a sample of whole sectors, one at a hashed
-// place in each of equal parts of the row. Keys, not scores, are ranked, so that rows of equal values cost no more than
-// others; places are spread, so that sorted rows don't either.
+// The first threshold of a pass over a row: an order statistic of a sample of whole sectors, one at a hashed place in
+// each of equal parts of the row. Keys are ranked, not scores, so that rows of equal values cost no more than others.
+// Places are spread, so that sorted rows do not either.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 namespace pgwarp::cuda
 {
 
-// Ranks in the sample between which the threshold is taken; lowest = 0: no threshold, everything passes.
+// The ranks in the sample between which the threshold is taken; lowest = 0: no threshold, all keys pass.
 struct SampleRank {
     std::uint32_t size = 0;
     std::uint32_t lowest = 0, highest = 0;
-    double expected = 0, most = 0;  // candidates of the row that pass; with six standard deviations
+    double expected = 0, most = 0;  // candidates of the row that pass: the mean, and six standard deviations above it
 };
 
-// For the k smallest of `columns`, sampled at `size` places (less than a tenth of the columns). The number of the k
-// smallest that are in the sample is about Poisson distributed: a threshold at five deviations above its mean keeps
-// fewer than k candidates once in a million rows; such a row is read again. Neighbouring columns are often alike (rows
-// of a table in some order) and a sector is taken whole, so a small mean is allowed more variance than Poisson's.
+// For the k smallest of `columns`, sampled at `size` places (less than a tenth of the columns). The number of sampled
+// keys among the k smallest has about a Poisson distribution. A threshold at five deviations above its mean keeps fewer
+// than k candidates once in a million rows, and such a row is read again. Neighbouring columns are often alike (rows of
+// a table in some order) and sectors are taken whole, so a small mean gets a larger variance than Poisson's.
 inline SampleRank sample_rank(std::int64_t columns, std::int64_t k, std::uint32_t size)
 {
     SampleRank rank;
@@ -42,8 +42,8 @@ inline SampleRank sample_rank(std::int64_t columns, std::int64_t k, std::uint32_
     return rank;
 }
 
-// Which of the `whole` sectors of row `row` is read for part `part` of `parts`. Rows differ, so that no pattern of
-// columns misleads all of them.
+// The sector, of `whole` sectors of row `row`, that is read for part `part` of `parts`. It differs by row, so that no
+// pattern of columns misleads the samples of all rows.
 __host__ __device__ inline std::uint32_t sampled_sector(std::uint32_t row, std::uint32_t part, std::uint32_t parts,
                                                         std::uint32_t whole)
 {
@@ -56,7 +56,7 @@ __host__ __device__ inline std::uint32_t sampled_sector(std::uint32_t row, std::
     return begin + hash % (end - begin);
 }
 
-// By all threads; threads * 8 * sectors scores are read. `number` tells rows apart.
+// Called by all threads; reads threads * 8 * sectors scores. number: distinguishes the rows.
 template <int threads, int sectors, bool with_ids>
 __device__ SelectKey sample_threshold(const RowSpan<with_ids>& row, std::uint32_t number, const SampleRank& rank,
                                       RankShared& shared)

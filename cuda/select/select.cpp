@@ -15,7 +15,7 @@ using detail::SelectOperands;
 
 struct Plan {
     SelectMethod method;
-    int splits = 0;  // of the warp and block methods
+    int splits = 0;  // of the warp and block methods; 0: a warp for each row
     detail::GridPlan grid{};
     std::size_t bytes = 0;
 };
@@ -25,7 +25,8 @@ bool many_rows(const SelectShape& shape)
     return shape.rows >= 16 * detail::multiprocessors();
 }
 
-// Blocks a row so that few rows still fill the device, each with a part long enough to pay.
+// Blocks for each row: enough to fill the device with few rows, each with a part that is long enough to outweigh its
+// start.
 int splits_for(const SelectShape& shape, SelectMethod method)
 {
     const auto splits = [&](std::int64_t blocks, std::int64_t shortest) {
@@ -35,7 +36,7 @@ int splits_for(const SelectShape& shape, SelectMethod method)
     if (method == SelectMethod::block)
         return splits(4 * detail::multiprocessors(), std::max<std::int64_t>(16 * shape.k, 16384));
     if (many_rows(shape)) return 0;
-    // What the parts select is selected from by one block: no more than 8,192 of it.
+    // One block selects from the results of the parts: at most 8,192 of them.
     return std::min(splits(4 * detail::multiprocessors(), 2048),
                     static_cast<int>(std::max<std::int64_t>(1, 8192 / shape.k)));
 }
@@ -46,7 +47,7 @@ SelectMethod choose(const SelectShape& shape)
     if (shape.k <= detail::warp_method_most && shape.columns <= (shape.k <= 32 ? 32768 : 4096))
         return SelectMethod::warp;
     if (shape.k <= 32 && !many_rows(shape) && shape.rows < detail::multiprocessors()) return SelectMethod::warp;
-    // The results of the parts of few rows are selected from by one block a row: few, or the grid is quicker.
+    // One block for each row selects from the results of the parts. Where these are many, the grid method is faster.
     if (splits_for(shape, SelectMethod::block) * shape.k > 32768) return SelectMethod::grid;
     return SelectMethod::block;
 }
@@ -78,7 +79,7 @@ void select_by(SelectMethod method, const SelectOperands& operands, int splits, 
         detail::select_by_blocks(operands, splits, stream);
 }
 
-// Each part's k smallest, then the k smallest of those.
+// Selects the k smallest of each part, then the k smallest of the parts' results.
 void select_in_parts(const SelectOperands& operands, const Plan& plan, void* workspace, cudaStream_t stream)
 {
     SelectOperands parts = operands;

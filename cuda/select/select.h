@@ -1,13 +1,14 @@
 // k-selection: the k smallest of every row of a matrix in device memory, for any k and any row length.
 //
 // Contract. Row i is `columns` floats at values + i * stride. The result, row-major [rows][k], holds for every row the
-// k smallest (value, column) in ascending order, ties by smaller column (or by smaller id, where ids are given: merging
-// partial results). NaN and +infinity are never selected; -0 is returned as +0. Where a row has fewer than k candidates
-// the rest is +infinity with id 0xffffffff. The result depends on the input alone, not on the device or the run.
+// k smallest (value, column) in ascending order. Ties go to the smaller column, or to the smaller id where ids are
+// given (for merging partial results). NaN and +infinity are never selected; -0 is returned as +0. Where a row has
+// fewer than k candidates, the rest is +infinity with id 0xffffffff. The result depends only on the input, not on the
+// device or the run.
 //
 // Source: register queues from "Billion-scale similarity search with GPUs" (Johnson, Douze, Jégou), section 4, for
-// short rows; above, one pass over the row with a threshold that is an order statistic of a sample, then radix
-// selection and a bitonic sort of the few that pass. A wrong guess of the sample costs time, never the answer.
+// short rows. Longer rows take one pass with a threshold that is an order statistic of a sample, then radix selection
+// and a bitonic sort of the few keys that pass. A misleading sample costs time, never the answer.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,23 +23,24 @@ struct SelectShape {
     std::int64_t rows;
     std::int64_t columns;  // at most 2^31
     std::int64_t stride;   // elements from row to row, >= columns
-    std::int64_t k;        // from 1; may exceed columns
+    std::int64_t k;        // >= 1; may exceed columns
 };
 
-// How a shape is worked on: chosen by make_plan, public so that benchmarks and tests can force one.
+// The method for a shape. `automatic` chooses by the shape; benchmarks and tests can force a method.
 enum class SelectMethod { automatic, warp, block, grid };
 
-// Bytes of device memory that select_smallest needs beside its operands, for a shape on the current device.
+// Bytes of device memory that select_smallest needs beside its operands, for a shape on the current device. Throws
+// std::invalid_argument for a shape outside the contract.
 std::size_t select_workspace_bytes(const SelectShape& shape, SelectMethod method = SelectMethod::automatic);
 
-// Asynchronous, in the order of `stream`; nothing is allocated. `workspace` (256-byte aligned, at least
-// select_workspace_bytes) is free again when the work is done. Throws std::invalid_argument for a shape outside the
+// Asynchronous, in the order of `stream`. Allocates nothing. workspace: 256-byte aligned, at least
+// select_workspace_bytes; free again when the work is done. Throws std::invalid_argument for a shape outside the
 // contract, CudaError for a failed launch.
 void select_smallest(const float* values, const SelectShape& shape, float* selected_values,
                      std::uint32_t* selected_columns, void* workspace, cudaStream_t stream,
                      SelectMethod method = SelectMethod::automatic);
 
-// The same with an id for every value (same shape and stride as values) in place of its column.
+// Selects with an id for every value (same shape and stride as values) in place of its column.
 void select_smallest_with_ids(const float* values, const std::uint32_t* ids, const SelectShape& shape,
                               float* selected_values, std::uint32_t* selected_ids, void* workspace, cudaStream_t stream,
                               SelectMethod method = SelectMethod::automatic);

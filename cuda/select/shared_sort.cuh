@@ -1,6 +1,6 @@
-// Sorts of keys in shared memory by a whole block: bitonic ones of a power of two, and for few keys, of which no two
-// are the same, one that counts for each how many come before it: two barriers in place of dozens. Of many keys the
-// first are found by a bound on the last of them.
+// Sorts of keys in shared memory by a whole block. Bitonic sorts take powers of two. For few distinct keys a counting
+// sort counts, for each key, the keys before it: two barriers in place of dozens. bring_forward() finds the first of
+// many keys by a bound.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ __device__ inline std::uint32_t power_of_two_from(std::uint32_t n)
     return n <= 1 ? 1 : 1U << (32 - __clz(static_cast<int>(n - 1)));
 }
 
-// compare_exchange(i, j) puts the smaller of two into i. Synchronizes before and after.
+// compare_exchange(i, j) puts the smaller of two elements into i. Synchronizes before and after.
 template <class CompareExchange>
 __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare_exchange)
 {
@@ -22,7 +22,7 @@ __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare
         for (std::uint32_t half = size / 2; half > 0; half /= 2) {
             for (std::uint32_t i = threadIdx.x; i < count / 2; i += blockDim.x) {
                 const std::uint32_t low = (i & ~(half - 1)) << 1 | (i & (half - 1));
-                // The first step of a size compares from the outside in; thus all runs are ascending.
+                // The first step of a size compares from the outside inwards, so that all runs are ascending.
                 const std::uint32_t high = half == size / 2 ? low ^ (size - 1) : low + half;
                 compare_exchange(low, high);
             }
@@ -31,8 +31,8 @@ __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare
     }
 }
 
-// The other order of the same exchanges: runs ascend and descend in turn. exchange(low, high, ascending) orders a pair.
-// For keys written before a barrier; ends with one. size: a power of two.
+// The bitonic sort with runs that ascend and descend in turn; exchange(low, high, ascending) orders a pair. The caller
+// has a barrier after writing the keys. Ends with a barrier. size: a power of two.
 template <int Threads, class Exchange>
 __device__ void alternating_sort(int size, const Exchange& exchange)
 {
@@ -47,7 +47,7 @@ __device__ void alternating_sort(int size, const Exchange& exchange)
     }
 }
 
-// Of at most so many keys, and threads, does counting take less time.
+// The most keys for which counting is faster. It also needs a thread for each key.
 inline constexpr std::uint32_t counted_keys = 512;
 
 __device__ inline bool counting_serves(std::uint32_t count)
@@ -55,7 +55,7 @@ __device__ inline bool counting_serves(std::uint32_t count)
     return count <= min(counted_keys, blockDim.x);
 }
 
-// The place of key `i` among `count`, one a thread.
+// The number of the `count` keys for which before(j) holds: the place of the calling thread's key.
 template <class Before>
 __device__ std::uint32_t place_of(std::uint32_t count, const Before& before)
 {
@@ -76,17 +76,18 @@ __device__ inline void count_keys(std::uint64_t* keys, std::uint32_t count)
     __syncthreads();
 }
 
-// Puts the smallest of `count` keys, no two the same, in front of the others: `wanted` or some more, in no order.
-// Returns how many, or 0 for more than counting serves. wanted: at most a quarter of the keys and of the threads.
-// spare: [count], and a key for each pair of threads.
+// Moves the smallest of `count` distinct keys to the front, unordered: `wanted` of them or some more. Returns their
+// number, or 0 where they are too many for counting. wanted: at most a quarter of the keys and of the threads. spare:
+// [count], and at least one key for each pair of threads.
 __device__ inline std::uint32_t bring_forward(std::uint64_t* keys, std::uint64_t* spare, std::uint32_t count,
                                               std::uint32_t wanted)
 {
     __shared__ std::uint64_t limit;
-    __shared__ std::uint32_t sizes[2];  // of those within the limit and of the others
+    __shared__ std::uint32_t sizes[2];  // keys within the limit, and other keys
     if (threadIdx.x < 2) sizes[threadIdx.x] = 0;
     __syncthreads();
-    // The smallest of what two threads look at: the wanted-th of these is none too small.
+    // Each pair of threads finds the smallest of its keys. The wanted-th of these is a limit with at least `wanted`
+    // keys.
     std::uint64_t least = ~std::uint64_t{0};
     for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) least = min(least, keys[i]);
     least = min(least, static_cast<std::uint64_t>(__shfl_xor_sync(~0U, least, 1)));
@@ -118,7 +119,7 @@ __device__ inline std::uint32_t bring_forward(std::uint64_t* keys, std::uint64_t
     return counting_serves(sizes[0]) ? sizes[0] : 0;
 }
 
-// By key, then by row.
+// Sorts by (key, row) by counting.
 __device__ inline void count_rows(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t count)
 {
     __syncthreads();
@@ -147,7 +148,7 @@ __device__ inline void sort_keys(std::uint64_t* keys, std::uint32_t count)
     });
 }
 
-// By key, then by row.
+// Sorts by (key, row).
 __device__ inline void sort_rows(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t count)
 {
     bitonic_sort(count, [&](std::uint32_t i, std::uint32_t j) {

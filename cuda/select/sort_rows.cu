@@ -1,6 +1,6 @@
-// Sort of the candidates of every row and the first k of each. Small k: one block cuts and sorts. Large k: tiles sorted
-// in shared memory, then runs merged pairwise along merge paths; keys are distinct, so any order of arrival gives the
-// same result.
+// Sort of the candidates of every row, and output of the first k of each. For small k one block cuts and sorts. For
+// large k tiles are sorted in shared memory, and runs are merged pairwise along merge paths. The order of (score, id)
+// is total, so the order of the candidates in a list does not matter.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace
 {
 
 constexpr int cut_threads = 512;
-constexpr unsigned cut_staged = 16384;  // candidates that it looks at in shared memory
+constexpr unsigned cut_staged = 16384;  // candidates that it sorts in shared memory without a cut
 
 __device__ RankBound find_listed_rank(const SelectKey* list, unsigned count, unsigned k, unsigned room,
                                       RankShared& shared)
@@ -27,7 +27,7 @@ __device__ RankBound find_listed_rank(const SelectKey* list, unsigned count, uns
     });
 }
 
-// k <= detail::cut_most. keys: room for `staged` keys, no fewer than a sort of k needs.
+// k <= detail::cut_most. keys: room for `staged` keys, which must be enough for a sort of k keys.
 __global__ void __launch_bounds__(cut_threads)
     cut_and_sort_kernel(const SelectKey* candidates, const unsigned* counts, std::int64_t capacity, unsigned staged,
                         unsigned k, float* scores, std::uint32_t* ids)
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(cut_threads)
     } else {
         const unsigned room = max(static_cast<unsigned>(cut_threads), power_of_two_from(k));
         const RankBound ranked = find_listed_rank(list, count, k, room, shared);
-        // The same id given twice can leave more equal keys than there is room for.
+        // An id given twice can leave more equal keys than there is room for.
         const bool repeated = ranked.count > room;
         if (threadIdx.x == 0) shared.kept = 0;
         __syncthreads();
@@ -62,7 +62,7 @@ constexpr int items = 8;  // keys that a thread sorts or merges
 constexpr int merge_threads = 256;
 constexpr unsigned merged = merge_threads * items;
 
-// Leaves every tile of every row ascending; what lies beyond the row's count becomes padding.
+// Sorts every tile of every row in ascending order. Keys beyond the row's count become padding.
 template <unsigned tile>
 __global__ void __launch_bounds__(tile / items)
     sort_tiles_kernel(SelectKey* candidates, const unsigned* counts, std::int64_t capacity)
@@ -96,12 +96,13 @@ __global__ void __launch_bounds__(tile / items)
 struct Runs {
     const unsigned* counts;
     std::int64_t capacity;
-    unsigned tile;    // of the first sort, which padded the last one of each row
+    unsigned tile;    // of the first sort, which padded the last tile of each row
     unsigned run;     // length of the sorted runs
-    unsigned needed;  // of each result
+    unsigned needed;  // keys needed of each result
 };
 
-// Merges runs pairwise; a block makes `merged` keys of one result and leaves them in `keys` (shared). Returns how many.
+// Merges runs pairwise. A block computes `merged` keys of one result into `keys` (shared memory) and returns their
+// number.
 __device__ unsigned merge_part(const SelectKey* source, const Runs& runs, unsigned count, unsigned first,
                                SelectKey* keys, unsigned* cuts)
 {
@@ -129,7 +130,7 @@ __device__ unsigned merge_part(const SelectKey* source, const Runs& runs, unsign
     return here;
 }
 
-// With the last tile's padding.
+// The number of keys of the row, with the padding of the last tile.
 __device__ unsigned sorted_count(const Runs& runs, std::int64_t row)
 {
     return (runs.counts[row] + runs.tile - 1) / runs.tile * runs.tile;
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(merge_threads)
     for (unsigned i = threadIdx.x; i < here; i += merge_threads) row[i] = all[i];
 }
 
-// The last merge, or none where the first run holds everything: writes results.
+// Merges the last two runs, or copies where there is one run, and writes the results.
 __global__ void __launch_bounds__(merge_threads)
     merge_last_kernel(const SelectKey* source, Runs runs, float* scores, std::uint32_t* ids)
 {

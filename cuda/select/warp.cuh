@@ -1,4 +1,4 @@
-// What the 32 lanes of a warp work out together. All of them call, and all get the result.
+// Reductions over the 32 lanes of a warp. All lanes call, and all get the result.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ __device__ T warp_largest(T value)
     return value;
 }
 
-// One instruction, where there is one.
+// Overloads with one instruction, from sm_80 on.
 __device__ inline std::uint32_t warp_least(std::uint32_t value)
 {
 #if __CUDA_ARCH__ >= 800
@@ -57,8 +57,8 @@ __device__ inline std::uint32_t warp_prefix_sum(std::uint32_t value)
     return value;
 }
 
-// The smallest key that at least `wanted` of a warp's keys do not exceed, bit by bit; below(key) counts those of the
-// calling lane that do not exceed `key`.
+// The smallest key that at least `wanted` of a warp's keys do not exceed, found bit by bit. below(key) counts the keys
+// of the calling lane that do not exceed `key`.
 template <class Below>
 __device__ std::uint32_t warp_limit(const Below& below, std::uint32_t wanted)
 {

@@ -1,7 +1,7 @@
-// The k smallest candidates of a stream that one warp sees, kept in its registers: WarpSelect of "Billion-scale
-// similarity search with GPUs", section 4, with one buffer a warp in place of a queue a lane. Candidates below the k-th
-// best are appended to the buffer; 32 of them are sorted and merged into the sorted queue by a bitonic network. So a
-// push costs a compare and a vote almost always, and a full buffer never waits for its emptiest lane.
+// The k smallest candidates of a stream, kept in the registers of one warp: WarpSelect of "Billion-scale similarity
+// search with GPUs", section 4, with one buffer for the warp in place of one queue for each lane. Candidates below the
+// k-th best are appended to the buffer; 32 of them are sorted and merged into the sorted queue by a bitonic network. So
+// a push mostly costs a comparison and a vote, and a full buffer never waits for its emptiest lane.
 //
 //     __shared__ WarpQueue<32>::Shared shared[warps];
 //     WarpQueue<32> queue(shared[warp], k);
@@ -9,8 +9,8 @@
 //     queue.write(scores, ids);                   // k values, ascending; +infinity and padding_id where fewer came
 //
 // Order: score, ties by smaller id; the order of pushes does not matter. NaN and +infinity never enter, so a lane
-// without a candidate pushes +infinity. Every member function is called by all 32 lanes, converged. Registers: two a
-// lane for each 32 of capacity, and about ten more.
+// without a candidate pushes +infinity. All 32 lanes must call every member function, converged. Registers: two for
+// each 32 of capacity in each lane, and about ten more.
 #pragma once
 
 #include <cmath>
@@ -67,21 +67,22 @@ public:
         for (int i = 0; i < registers; i++) queue_[i] = padding_key;
     }
 
-    // Candidates with a larger score can't enter: callers may skip push when no lane has one at or below it. The same
-    // in all lanes; FLT_MAX until k candidates were merged.
+    // Candidates with a larger score cannot enter, so callers may skip push where no lane has a score at or below it.
+    // Equal in all lanes; FLT_MAX until k candidates were merged.
     __device__ __forceinline__ float bound() const
     {
         return bound_;
     }
 
-    // Optional, before pushing several candidates a lane: the smallest of them. The k-th smallest of the 32 lanes'
-    // bounds the result from above, so that most of a first tile is never merged. Does nothing for k > 32.
+    // Optional, before several candidates are pushed by each lane: `smallest` is the lane's smallest score. The k-th
+    // smallest of the 32 lanes bounds the result from above, so most of a first tile is never merged. Does nothing for
+    // k > 32.
     __device__ __forceinline__ void prime(float smallest)
     {
         if (k_ > 32) return;
         SelectKey key = smallest <= FLT_MAX ? make_key(smallest, padding_id) : padding_key;
         detail::sort_warp_descending(key, lane_);
-        // One above, for ties of any id.
+        // One above, so that ties of any id can enter.
         threshold_ = min(threshold_, __shfl_sync(detail::full_warp, key, 32 - k_) + 1);
         bound_ = key_bound(threshold_);
     }
@@ -93,8 +94,9 @@ public:
         append(near, make_key(score, id));
     }
 
-    // Several candidates a lane (a power of two, at most 32), of which few enter: push for each would repeat the merge
-    // in the code that often. id_of(i) gives the id of scores[i]; it is asked only where scores[i] may enter.
+    // Pushes several candidates of each lane (a power of two, at most 32), of which few enter. Separate calls of push
+    // would repeat the code of the merge as often. id_of(i) gives the id of scores[i]; it is called only where
+    // scores[i] may enter.
     template <int count, class IdOf>
     __device__ __forceinline__ void push_each(const float (&scores)[count], IdOf id_of)
     {
@@ -115,20 +117,20 @@ public:
         }
     }
 
-    // A candidate that is packed already (of another queue: merging the warps of a block). padding_key = none.
+    // Pushes a packed candidate, for merging the queues of a block's warps. padding_key: no candidate.
     __device__ __forceinline__ void push_key(SelectKey key)
     {
         if (!__any_sync(detail::full_warp, key < threshold_)) return;
         append(true, key);
     }
 
-    // Merges what is still buffered. bound() is then the k-th best score so far.
+    // Merges the buffered candidates. bound() is then the k-th best score so far.
     __device__ __forceinline__ void flush()
     {
         if (count_ > 0) merge(count_);
     }
 
-    // The k smallest, ascending.
+    // Writes the k smallest, ascending.
     __device__ __forceinline__ void write(float* scores, std::uint32_t* ids)
     {
         for_each([&](int rank, SelectKey key) {
@@ -153,7 +155,7 @@ public:
     }
 
 private:
-    // `near` keeps out NaN and +infinity, whose keys mean nothing.
+    // `near` excludes NaN and +infinity, whose keys are not valid.
     __device__ __forceinline__ void append(bool near, SelectKey key)
     {
         const bool enters = near && key < threshold_;
@@ -171,8 +173,8 @@ private:
         SelectKey key = lane_ < taken ? buffer_[count_ + lane_] : padding_key;
         __syncwarp();
         detail::sort_warp_descending(key, lane_);
-        // An ascending run of `capacity` against a descending one that is padding but for its last 32: the smaller of
-        // each pair is a bitonic sequence of the smallest.
+        // An ascending run of `capacity` meets a descending one that is padding except for its last 32 keys: the
+        // smaller keys of the pairs are the smallest of both, as a bitonic sequence.
         queue_[registers - 1] = min(queue_[registers - 1], key);
         sort_bitonic();
         update_threshold();
@@ -199,7 +201,7 @@ private:
 
     __device__ __forceinline__ void update_threshold()
     {
-        SelectKey last = queue_[0];  // of the lane's ranks, the largest below k: no indexing of registers
+        SelectKey last = queue_[0];  // the lane's last key of a rank below k, without indexing of registers
 #pragma unroll
         for (int i = 1; i < registers; i++)
             if (32 * i + lane_ <= k_ - 1) last = queue_[i];
@@ -208,7 +210,7 @@ private:
     }
 
     SelectKey* buffer_;
-    SelectKey queue_[registers];  // ascending: rank 32 * i + lane in queue_[i]
+    SelectKey queue_[registers];  // ascending: rank 32 * i + lane is in queue_[i]
     SelectKey threshold_ = padding_key;
     float bound_ = FLT_MAX;
     int count_ = 0;

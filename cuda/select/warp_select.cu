@@ -1,5 +1,5 @@
-// Register queues, small k: a warp a row where rows are many and short; where they are few, blocks of warps take parts
-// of a row, each warp its own tiles, and the block's first warp merges their queues.
+// Selection by register queues, for small k. Many short rows: a warp for each row. Few rows: blocks take parts of a
+// row, each warp takes its own tiles, and the block's first warp merges the queues.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -15,9 +15,10 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr int unrolled = 8;  // scores a lane in flight
+constexpr int unrolled = 8;  // scores that a lane loads at a time
 
-// Columns [begin, end) of the row in tiles, of which the warp takes every `step`-th from the first it is given.
+// Columns [begin, end) of the row in tiles. A warp takes every `step`-th column from its own `begin` on as the start of
+// a tile.
 struct WarpTiles {
     std::uint32_t begin, end, step;
 };
@@ -50,7 +51,7 @@ __device__ __forceinline__ void push_tiles(WarpQueue<capacity>& queue, const Sel
         load_tile(next, values, first + tiles.step, tiles.end);
         const unsigned near = __ballot_sync(detail::full_warp, nearest <= queue.bound());
         if (near == 0) continue;
-        // The first tile, and those of a row that falls.
+        // True for the first tile, and for every tile of a row that descends.
         if (__popc(near) >= 16) queue.prime(nearest);
         queue.push_each(scores, [&](unsigned i) {
             const std::uint32_t column = first + 32 * i + threadIdx.x % 32;
@@ -62,7 +63,8 @@ __device__ __forceinline__ void push_tiles(WarpQueue<capacity>& queue, const Sel
     }
 }
 
-// Block b: part b % splits of row b / splits, by all its warps; with splits = 0, a row a warp.
+// With splits > 0, block b selects from part b % splits of row b / splits; with splits = 0, each warp selects from a
+// row.
 template <int capacity, bool with_ids>
 __global__ void __launch_bounds__(256)
     warp_select_kernel(SelectInput input, std::int64_t rows, std::uint32_t columns, unsigned splits, int k,

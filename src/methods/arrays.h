@@ -11,7 +11,7 @@
 namespace pgwarp
 {
 
-// The shape of this name; throws BadRequest unless it is there with this type, rows and width.
+// Throws BadRequest unless `arrays` has an array of this name with this type, number of rows and width.
 inline void require_array(std::span<const ArrayShape> arrays, const char* name, ArrayType type, std::uint64_t rows,
                           std::uint64_t width)
 {
@@ -33,7 +33,8 @@ inline const ArrayShape* find_array(std::span<const ArrayShape> arrays, const ch
     return nullptr;
 }
 
-// Copies a piece of a stored array out of, or into, plain memory.
+// read_piece() copies bytes of an array from `offset` on to `out`, write_piece() copies `in` to them. Both throw
+// BadRequest past the end of the array.
 template <class Element>
 void read_piece(std::span<const Element> values, std::uint64_t offset, std::span<std::byte> out)
 {

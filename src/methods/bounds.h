@@ -1,4 +1,4 @@
-// From the canonical distance on stored rows to what may be said of the operator's distance on heap rows.
+// Bounds of the operator's distance to a heap row, derived from the canonical distance to the stored row.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,21 @@
 namespace pgwarp
 {
 
-// Unit vectors are rounded to float32 when stored, rows and query alike: each is off by at most half a unit in the last
-// place an element, so their cosine by less than this.
+// Unit vectors are rounded to float32, stored rows and queries alike. Each element is off by at most half a unit in the
+// last place, so the cosine of two is off by less than this.
 inline constexpr double cosine_slack = 4e-7;
-// Of the arithmetic of bounds, relative.
+// Relative rounding error of the arithmetic of bounds.
 inline constexpr double bound_rounding = 1e-12;
 
-// A lower bound of the operator's distance, when the stored row lies within `error` (L2) of the indexed one.
-// `value` is the canonical distance to the stored row, for cosine 1 - dot.
+// Returns the canonical distance to a decoded row. Rows of a cosine index were of unit length before they were coded.
+inline double decoded_distance(Metric metric, const float* query, const float* row, std::size_t dimensions)
+{
+    return metric == Metric::cosine ? 1 - canonical_dot(query, row, dimensions)
+                                    : canonical_distance(metric, query, row, dimensions);
+}
+
+// Returns a lower bound of the operator's distance when the stored row lies within `error` (L2) of the indexed one.
+// `value`: the canonical distance to the stored row, for cosine 1 - dot.
 inline double lower_bound(Metric metric, double value, double error, double query_norm)
 {
     switch (metric) {
@@ -34,7 +41,8 @@ inline double lower_bound(Metric metric, double value, double error, double quer
     return value;
 }
 
-// How far the operator's distance may lie above its lower_bound(), but for rounding in double precision.
+// Returns the largest difference between the operator's distance and its lower_bound(), apart from rounding in double
+// precision.
 inline double bound_width(Metric metric, double error, double query_norm)
 {
     switch (metric) {

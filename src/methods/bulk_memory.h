@@ -1,5 +1,5 @@
-// Large arrays that are filled as they are loaded: not cleared first, so that their pages are touched by the threads
-// that fill them, and in huge pages where the system has them.
+// Memory of large arrays. It is not cleared, so that the threads that fill an array touch its pages first, and it lies
+// in huge pages where the system has them.
 #pragma once
 
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ struct BulkAllocator {
     }
     void deallocate(T* memory, std::size_t) { std::free(memory); }
 
-    // Leaves what is not given a value as it is.
+    // Without an initial value the memory stays as it is.
     template <class Other>
     void construct(Other* at)
     {

@@ -1,8 +1,10 @@
+// The methods of the registry by number, name and capability, and the names of elements and metrics in SQL.
 #include "methods/description.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace pgwarp
 {
@@ -11,7 +13,11 @@ namespace
 {
 
 #define PGWARP_DESCRIPTION_ENTRY(name, number, on_device) &name##_description,
-const MethodDescription* const descriptions[] = {PGWARP_METHODS(PGWARP_DESCRIPTION_ENTRY)};
+#define PGWARP_COUNT_DESCRIPTION(name, number, on_device) +1
+std::size_t description_count = 0 PGWARP_METHODS(PGWARP_COUNT_DESCRIPTION);
+const MethodDescription* descriptions[most_added_descriptions PGWARP_METHODS(PGWARP_COUNT_DESCRIPTION)] = {
+    PGWARP_METHODS(PGWARP_DESCRIPTION_ENTRY)};
+#undef PGWARP_COUNT_DESCRIPTION
 #undef PGWARP_DESCRIPTION_ENTRY
 
 constexpr ElementNames elements[] = {
@@ -33,12 +39,23 @@ constexpr MetricNames metrics[] = {
 
 std::span<const MethodDescription* const> method_descriptions()
 {
-    return descriptions;
+    return {descriptions, description_count};
+}
+
+void add_description(const MethodDescription& description)
+{
+    if (description_count < std::size(descriptions)) descriptions[description_count++] = &description;
+}
+
+void remove_description(const MethodDescription& description)
+{
+    const auto end = descriptions + description_count;
+    description_count = static_cast<std::size_t>(std::remove(descriptions, end, &description) - descriptions);
 }
 
 const MethodDescription* find_description(Method method)
 {
-    for (const MethodDescription* description : descriptions) {
+    for (const MethodDescription* description : method_descriptions()) {
         if (description->method == method) return description;
     }
     return nullptr;
@@ -46,7 +63,7 @@ const MethodDescription* find_description(Method method)
 
 const MethodDescription* find_description(const char* name)
 {
-    for (const MethodDescription* description : descriptions) {
+    for (const MethodDescription* description : method_descriptions()) {
         if (std::strcmp(description->name, name) == 0) return description;
     }
     return nullptr;
@@ -54,7 +71,7 @@ const MethodDescription* find_description(const char* name)
 
 const MethodDescription* complete_description(ElementType element)
 {
-    for (const MethodDescription* description : descriptions) {
+    for (const MethodDescription* description : method_descriptions()) {
         if (description->complete && takes_elements(*description, element)) return description;
     }
     return nullptr;

@@ -1,9 +1,10 @@
-// The description of an index access method, as plain data: what backends, the engine, devices, benchmarks and the SQL
-// script know of it. Each method defines its own in methods/METHOD/description.cpp; the registry is protocol/methods.h.
+// The description of an index access method as plain data, for backends, the engine, devices, benchmarks and the SQL
+// script. Each method defines its own in methods/METHOD/description.cpp; the registry is protocol/methods.h.
 //
 // These files are compiled into all binaries, without exceptions and without headers of PostgreSQL.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -28,16 +29,17 @@ struct ValueDescription {
     int first_choice = 0;
 };
 
-// A setting of a session, pgwarp.NAME. Its value goes to the searcher unless it is the default; of a boolean that is 1.
+// A setting of a session, pgwarp.NAME. A value other than the default goes to the searcher; of a boolean it goes there
+// as 1.
 struct SettingDescription {
     ValueDescription value;
     const char* parameter;         // its name in the settings of a search
     const char* detail = nullptr;  // of the help
-    // Of integers: which values within the range make sense, and the detail of the error for others. Null: all.
+    // Whether a value within the range is valid, for integers; null: all are. `refusal` is the detail of the error.
     bool (*accepts)(int value) = nullptr;
     const char* refusal = nullptr;
-    bool overrides_calibration = false;  // a search with it does not promise the recall asked for
-    bool is_effort = false;              // its value is an effort of the calibration
+    bool overrides_calibration = false;  // such a search does not promise pgwarp.recall
+    bool is_effort = false;              // the value is an effort of the calibration
 };
 
 // A kind of rows and a metric that the method searches them by. There is an operator class for each.
@@ -46,7 +48,7 @@ struct Comparison {
     Metric metric;
 };
 
-// What a stored array is for. A method has at most one array of each role but `quantizer`.
+// The purpose of a stored array. A method has at most one array of each role but `quantizer`.
 enum class ArrayRole {
     vectors,       // rows as they came (vector_array_type())
     half_vectors,  // f16 [rows][dimensions]: (row - half_mean) * half_scale[0]
@@ -54,16 +56,16 @@ enum class ArrayRole {
     half_scale,    // f32 [1][2]: the scale, and the largest error of a row (L2)
     codes,         // rows in another form
     code_scales,   // f32 [rows][1], of codes that are bytes
-    codebooks,     // f32 [words][dimensions], of codes that are numbers of words
-    quantizer,     // what else codes are made and read with
-    list_of_row,   // u32 [rows][1]: the list that a row lies in; no_list where a build is to choose it
+    codebooks,     // f32 [codewords][dimensions], where codes are numbers of codewords
+    quantizer,     // other parts of the quantizer of the codes
+    list_of_row,   // u32 [rows][1]: the list of a row; no_list where a build is to choose it
     centroids,     // f32 [lists][dimensions]
     links,         // u32 [rows][degree]: numbers of linked rows, then no_link
-    link_changes,  // u32 [changes][3]: {row, place, link}, what became of links since those were written
+    link_changes,  // u32 [changes][3]: {row, place, link}: changes of links since these were written
     link_seeds,    // u32 [seeds][1]: rows from which all others are reached
-    list_offsets,  // u64 [rows + 1][1]: where the words of each row begin; a merge goes on where they end
-    list_words,    // u32 [words][1]: of rows that are lists, one row's after the other's
-    list_weights,  // f32 [words][1]: of those words
+    list_offsets,  // u64 [rows + 1][1]: the first word of each row; a merge continues at the last offset
+    list_words,    // u32 [words][1]: words of rows that are lists, row after row
+    list_weights,  // f32 [words][1]: weights of those words
 };
 inline constexpr std::uint32_t no_list = 0xffffffff;
 inline constexpr std::uint32_t no_link = 0xffffffff;
@@ -80,14 +82,14 @@ struct ArrayDescription {
     bool of_rows = false;  // it has a row for each row of the index
 };
 
-// What a cost function may look at: no page of the index.
+// The input of a cost function, which reads no page of the index.
 struct SearchCostInput {
     double rows;
     ParameterList options;
-    ParameterList settings;  // of the session; empty for any session
+    ParameterList settings;  // of the session; empty: the defaults
 };
 
-// Why options are refused. An empty message: they are not.
+// The reason to refuse options. With an empty message they are accepted.
 struct OptionFault {
     char message[128] = "";
     const char* hint = nullptr;
@@ -110,44 +112,48 @@ struct MethodDescription {
     std::span<const ArrayDescription> arrays;
     std::span<const MethodForm> forms;
 
-    // Faults of options that are each in range. The column's element and dimensions are known unless dimensions are 0.
+    // Checks options that are each within their range. column.dimensions is 0 where the column is not known.
     OptionFault (*check_options)(const ParameterList& options, const IndexShape& column);
     ResultPromise (*result_promise)(const ParameterList& options, Metric metric);
-    // Rows' worth of distance computations that a search for the usual number of rows takes.
+    // Returns the cost of a search for the usual number of rows, as a number of compared rows.
     double (*compared_rows)(const SearchCostInput& input);
 
-    // Normal searches miss no row and come in the order of continuations.
+    // Normal searches miss no row and return rows in the order of continuations.
     bool complete = false;
-    // The array of the role `vectors` holds all that the index keeps: a merge needs no engine.
-    bool stores_vectors = false;
-    // Rows of halves are stored, and given to builds, as they came whatever the metric.
+    // The arrays of rows as they came (`vectors`, or those of lists) hold the whole index: a merge needs no engine.
+    bool stores_rows = false;
+    // Rows of halves are stored, and passed to builds, unchanged under every metric.
     bool stores_halves = false;
-    // Rows name each other by their numbers: a build that adds some, or takes some out, needs all arrays, and makes
-    // recall anew.
+    // Arrays hold numbers of other rows: a build that adds or removes rows needs all arrays, and measures recall again.
     bool links_rows = false;
-    // The option that says into how many parts rows are spread. A build of fewer rows says so.
+    // The option for the number of parts that rows are spread over. A build of fewer rows than that raises a notice.
     const char* spread_option = nullptr;
 };
 
+// The descriptions of the registry, then those that a program has added.
 std::span<const MethodDescription* const> method_descriptions();
-// Null for a number or a name that is no method's.
+// Add the description of a method that a program brings along, as tests do, and remove it.
+inline constexpr std::size_t most_added_descriptions = 4;
+void add_description(const MethodDescription& description);
+void remove_description(const MethodDescription& description);
+// Return null for a number or a name of no method.
 const MethodDescription* find_description(Method method);
 const MethodDescription* find_description(const char* name);
-// The method that misses no row and takes such rows; null where none does.
+// Returns the complete method for rows of this element; null where there is none.
 const MethodDescription* complete_description(ElementType element);
 
 bool takes_elements(const MethodDescription& method, ElementType element);
-// Null where the method has no array of the role.
+// Returns null where the method has no array of the role.
 const char* array_name(const MethodDescription& method, ArrayRole role);
-// Whether an array has a row for each row of the index: the rows' addresses or attributes, or one of the method's.
+// Whether an array has a row for each row of the index: one of the addresses or attributes, or one of the method's.
 bool is_row_array(const MethodDescription& method, const char* name);
-// The parameter of a search that is the effort itself; null where the method has none.
+// Returns the name of the search parameter that is the effort; null where the method has none.
 const char* effort_parameter(const MethodDescription& method);
 
-// Whether the array "vectors" holds rows of halves as they came, whatever the metric. A build gets them so, and a
-// searcher makes unit vectors of them where it needs those.
+// Whether the array "vectors" holds rows of halves unchanged under every metric. Builds then receive them unchanged,
+// and a searcher normalises them where it needs unit vectors.
 bool keeps_halves(const IndexShape& shape);
-// Of the array "vectors" where it holds rows as they came.
+// Returns the type of the array "vectors".
 ArrayType vector_array_type(const IndexShape& shape);
 
 // For check_options of methods whose option `vectors` is a choice with full vectors first: bits have no other form.

@@ -1,3 +1,4 @@
+// A table of deadlines, one slot a wait. Threads take slots by one atomic exchange each.
 #include "methods/device_wait.h"
 
 #include <algorithm>
@@ -14,11 +15,11 @@ constexpr std::size_t slots = 1024;
 constexpr std::size_t no_slot = slots;
 constexpr DeviceClock::rep is_free = 0;
 
-// The deadline of a wait under way, in ticks of the clock; in a line of the cache of its own.
+// The deadline of a registered wait, in ticks of the clock, in a cache line of its own.
 struct alignas(64) Slot {
     std::atomic<DeviceClock::rep> deadline{is_free};
 };
-std::array<Slot, slots> table;      // a thread takes the slot that it had last time
+std::array<Slot, slots> table;      // a thread looks for a free slot from usual_slot on
 std::atomic<std::size_t> used{0};   // all slots from here on were never taken
 std::atomic<std::size_t> names{0};  // threads that have waited so far
 thread_local std::size_t usual_slot = no_slot;

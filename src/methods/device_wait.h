@@ -1,5 +1,5 @@
-// Which threads wait for a device, and until when at most: a device that hangs never tells. Searchers register their
-// waits here; the engine looks at the clock and ends the process when one is overdue. Knows nothing of CUDA.
+// Deadlines of the waits for a device. A hung device reports no error, so searchers register their waits here, and the
+// engine ends the process when a wait is overdue. This file needs no CUDA.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,11 @@ namespace pgwarp
 
 using DeviceClock = std::chrono::steady_clock;
 
-// A wait may take so long where its thread asks for no more patience.
+// The longest wait of a thread without a DevicePatience.
 inline constexpr std::chrono::milliseconds device_patience{3000};
 
-// The calling thread waits for a device while this lives. Costs a look at the clock and two atomic operations.
+// Registers a wait of the calling thread for this object's lifetime. Costs one reading of the clock and two atomic
+// operations.
 class DeviceWait
 {
 public:
@@ -24,10 +25,10 @@ public:
     DeviceWait& operator=(const DeviceWait&) = delete;
 
 private:
-    std::size_t slot_;  // of the table; past its end where more threads wait than it holds, and this one is not seen
+    std::size_t slot_;  // in the table; past its end where the table is full: then the wait is not watched
 };
 
-// While this lives, each wait of the calling thread may take so long, if that is more than it might before.
+// Raises the longest wait of the calling thread to `patience` for this object's lifetime, and never lowers it.
 class DevicePatience
 {
 public:
@@ -40,8 +41,8 @@ private:
     std::chrono::milliseconds before_;
 };
 
-// What a wait under way may still take, of the wait that is closest to its deadline or the longest past it; negative:
-// overdue for so long. DeviceClock::duration::max(): nobody waits. Any thread, at any time.
+// Returns the time until the earliest deadline of all registered waits; negative when that wait is overdue.
+// DeviceClock::duration::max(): no thread waits. Thread-safe.
 DeviceClock::duration patience_left(DeviceClock::time_point now = DeviceClock::now());
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// What methods throw.
+// Exceptions of methods.
 #pragma once
 
 #include <new>
@@ -7,12 +7,12 @@
 namespace pgwarp
 {
 
-// Thrown for requests that make no sense; becomes a clear error of that request alone.
+// Thrown for an invalid request; becomes an error of that request alone.
 struct BadRequest : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// A device has too little memory for what is asked; the host may have enough.
+// Thrown when a device has too little memory; the host may have enough.
 struct DeviceOutOfMemory : std::bad_alloc {
     const char* what() const noexcept override { return "the device ran out of memory"; }
 };

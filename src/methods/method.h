@@ -1,4 +1,4 @@
-// What a method gives the engine: a Builder that turns rows into stored arrays, and a Searcher over loaded arrays.
+// The contract of an index method: a Builder turns rows into stored arrays, and a Searcher answers over loaded arrays.
 // Methods know nothing of PostgreSQL, sockets or residency. A new method adds a folder and a row to the registry,
 // protocol/methods.h.
 #pragma once
@@ -26,14 +26,7 @@
 namespace pgwarp
 {
 
-// Bit i set = row i is dead (tombstoned). Empty = none are.
-using RowBitmap = std::span<const std::uint64_t>;
-inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
-{
-    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
-}
-
-// Whether the rows that a build gets are floats of halves: unit vectors are not.
+// Whether the rows of a build are floats that halves hold exactly. Unit vectors are not.
 inline bool are_halves(const IndexShape& shape)
 {
     return shape.element == ElementType::float16 && shape.metric != static_cast<std::uint8_t>(Metric::cosine);
@@ -43,31 +36,42 @@ struct BuildProgress {
     // phase is a static string ("training lists", "assigning rows", ...); called at least every 100 ms of work.
     std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)> report;
     const CancelToken* cancel = nullptr;
+    // Throws Cancelled where the build was cancelled.
+    void check_cancel() const
+    {
+        if (cancel != nullptr) cancel->check();
+    }
+    // Reports, unless the build was cancelled; then throws Cancelled.
+    void advance(const char* phase, std::uint64_t done, std::uint64_t total) const
+    {
+        check_cancel();
+        report(phase, done, total);
+    }
 };
 
 class Builder
 {
 public:
     virtual ~Builder() = default;
-    // For builds over an index that exists, before run(): a piece of an array of it.
+    // Takes a piece of an array of an existing index, for builds over one; called before run().
     virtual void give(const ArrayShape&, std::uint64_t, std::span<const std::byte>)
     {
         throw BadRequest("this build takes no arrays");
     }
-    // Trains, encodes, calibrates. `rows` is sorted by tid; dense rows are normalised already if the metric is cosine
-    // (but where keeps_halves()), and hold no NaN; lists are as lists_fault() wants them.
-    // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
+    // Trains, encodes, calibrates. `rows` is sorted by tid. Dense rows hold no NaN and are normalised if the metric is
+    // cosine, unless keeps_halves(); lists pass lists_fault(). The caller owns `rows` and keeps it alive; the builder
+    // may compact it. Zero rows are legal.
     virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
     // After run(): all arrays in the order in which they are to be written and loaded (small ones first).
     virtual std::vector<ArrayShape> arrays() const = 0;
     // Copies bytes [offset, offset + out.size()) of the array.
     virtual void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const = 0;
     virtual Calibration calibration() const = 0;
-    // The options as they came out (lists = 0 became a number, ...): stored with the index.
+    // Returns the options with every 0 resolved to a number, as they are stored with the index.
     virtual ParameterList effective_options() const = 0;
 };
 
-// Work that somebody has to do beside a search, once: by a searcher that waits for a device, or else by who gave it.
+// Work beside a search, done once: by a searcher while it waits for a device, otherwise by the caller of the search.
 class OverlappedWork
 {
 public:
@@ -89,25 +93,42 @@ struct SearchBatch {
     RowView lists;                   // [count], where rows are lists
     std::size_t count = 0;
     std::uint32_t k = 0;
-    ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
-    std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
+    ParameterList settings;   // of the method (probes, refine_factor); 0 or absent: derived from `effort`
+    std::int64_t effort = 0;  // a value of the schedule of the calibration; 0: none
     RowBitmap dead;
-    std::uint64_t dead_version = 0;  // of `dead`, by new_bitmap_version(): equal ones have equal bits. 0: it has none
-    // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
-    // is enough, though it may hold fewer than k.
+    std::uint64_t dead_version = 0;  // of `dead`, from new_bitmap_version(): equal versions have equal bits; 0: none
+    // The caller ranks the rows: they may come in the order of proposal, and be fewer than k where the settings look at
+    // fewer.
     bool proposals_will_do = false;
-    // Of each query, how far away a row may be to be of interest, as the operator's distance, where only proposals are
-    // wanted. Searchers that know it leave out what is farther for certain.
+    // Of each query, the largest operator's distance of interest, where only proposals are wanted. A searcher may leave
+    // out rows that are certainly farther. Empty: no limit.
     std::span<const double> reach;
-    // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
-    // of an index have its lists.
+    // Of each query, the lists that it probes. Searchers of lists fill an empty entry and use a filled one, because the
+    // parts of an index share its lists. Null: lists are not shared.
     std::vector<std::vector<Candidate>>* probed = nullptr;
-    // What searchers that wait for a device do first; it may throw. Null: nothing.
+    // Work that a searcher runs while it waits for a device; it may throw. Null: none.
     OverlappedWork* overlapped_work = nullptr;
     const CancelToken* cancel = nullptr;
+    // Throws Cancelled where the search was cancelled.
+    void check_cancel() const
+    {
+        if (cancel != nullptr) cancel->check();
+    }
 };
 
-// A found row: row number and value. Value meaning: result_kind().
+// Calls body(q) for each query of the batch on the threads of the pool. Throws Cancelled.
+template <class Body>
+void for_queries(const SearchBatch& batch, ThreadPool& pool, const Body& body)
+{
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            batch.check_cancel();
+            body(q);
+        }
+    });
+}
+
+// A found row. result_kind() defines the meaning of the distance.
 struct RowResult {
     double distance;
     std::uint32_t row;
@@ -116,7 +137,7 @@ struct RowResult {
 // [rung][query]
 using RungResults = std::vector<std::vector<std::vector<RowResult>>>;
 
-// Where a searcher keeps what it searches.
+// The memory in which a searcher keeps its rows.
 struct Residence {
     std::int32_t gpu = -1;           // number of the device; -1: the CPU serves
     bool split = false;              // the vectors that rank candidates lie in page-locked host memory
@@ -127,28 +148,29 @@ class Searcher
 {
 public:
     virtual ~Searcher() = default;
-    // Loading: every array of the shape list, in that order, in pieces, each byte once. Thread-safe for different
+    // Loads a piece of an array. Arrays come in the order of the shape list, each byte once. Thread-safe for different
     // pieces of one array.
     virtual void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
     virtual void finish_load(ThreadPool& pool) = 0;
     virtual std::uint64_t memory_bytes() const = 0;
     virtual Residence residence() const { return {}; }
     virtual ResultKind result_kind() const = 0;
-    // Whether values are distances, or estimates or bounds of them. Else they order rows of the index alone, and say
-    // nothing beside the distance of another row.
+    // Whether values are distances, or estimates or bounds of distances. Otherwise they only order the rows of this
+    // index, and are not comparable with distances of other rows.
     virtual bool values_are_distances() const { return true; }
-    // Of lower bounds for this dense query: the operator's distance is at most so much more than the bound.
+    // Returns the largest difference between the operator's distance and a lower bound, for a dense query.
     virtual double bound_width(const float*) const { return 0; }
 
-    // Whether the method itself compares rows that lie in no array of its, as delta rows do. Else rows are dense, and
-    // the engine compares them by the metric.
+    // Whether compare_rows() compares rows outside the index's arrays, such as delta rows. Otherwise rows are dense,
+    // and the engine compares them by the metric.
     virtual bool compares_rows() const { return false; }
-    // out[i] becomes the distance of row i from the query, which is one row: a value that stands in one order with
-    // those of search(). Thread-safe, const.
+    // out[i] = the distance of row i to the query, which is one row, on the scale of the values of search().
+    // Thread-safe, const.
     virtual void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const;
 
-    // Loading, in place of writes: rows [first, first + count) of another searcher become rows from `to` on of this
-    // one. False where they are not at hand on its device: then they are to be written.
+    // Loads rows without writes: rows [first, first + count) of another searcher become the rows of this one from `to`
+    // on; arguments: the other searcher, first, count, to. Returns false where its device does not hold them; then the
+    // caller writes them.
     virtual bool copy_rows(const Searcher&, std::uint64_t, std::uint64_t, std::uint64_t) { return false; }
 
     // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
@@ -156,69 +178,73 @@ public:
     virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
                         ThreadPool& pool) const = 0;
 
-    // The searches of several rungs, each as search() with its k and effort in place of the batch's, or as if what an
-    // earlier rung has seen were known: results[rung][i]. Of the first rungs the results are the same whatever rungs
-    // follow.
+    // Searches of several rungs: results[rung][i] is the result of search() with the rung's k and effort, or a better
+    // one from rows that earlier rungs have seen. The results of a rung do not depend on later rungs.
     virtual void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
                               ThreadPool& pool) const;
 
-    // The exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly after
-    // (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
+    // Returns the exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly
+    // after (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
     virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                               std::vector<RowResult>& results, ThreadPool& pool) const = 0;
 
-    // A guess of what search() costs in float operations for one query, to decide inline against fan-out.
+    // Estimates the float operations of search(), to choose between the caller's thread and fan-out.
     virtual double search_cost(const SearchBatch& batch) const = 0;
 
-    // Name and value of the settings that a batch would use (probes, refine_factor ...), for EXPLAIN and the info view.
+    // Returns the settings that a search of the batch would use (probes, refine_factor ...), for EXPLAIN and the info
+    // view.
     virtual ParameterList resolved_settings(const SearchBatch& batch) const = 0;
 };
 
+// Returns the batch with the k and the effort of each rung.
+std::vector<SearchBatch> batches_of(const SearchBatch& batch, std::span<const SearchRung> rungs);
+
 struct MethodFactory {
     Method method;
-    // Throws BadRequest for options that make no sense together.
+    // Throws BadRequest for contradictory options.
     std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
     std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
-    // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
+    // Encodes rows for an existing index with these effective options. The CPU's builder serves every device.
     std::unique_ptr<Builder> (*make_merge_builder)(const IndexShape& shape, const ParameterList& options) = nullptr;
-    // How delta rows are indexed beside an index of this shape and these (effective) options, until a merge: what the
-    // merge builder makes with the options that this returns, and with the index's array `part_array` where there is
-    // one, is loaded and searched as an index of its own, with the settings of the index. `array` is the shape of that
-    // array; null where the part has none. Null: delta rows are not indexed.
+    // Returns the options of a part: an index of delta rows beside an index of this shape and these effective options,
+    // until a merge. The merge builder makes the part, from the index's array `part_array` where there is one. The part
+    // is loaded as an index of its own and searched with the settings of the index. `array`: the shape of `part_array`;
+    // null where the part has none. Null: delta rows are not indexed.
     ParameterList (*part_options)(const IndexShape& shape, const ParameterList& options,
                                   const ArrayShape* array) = nullptr;
     const char* part_array = nullptr;
-    // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
-    // which are given; or, with other options, how far new rows have drifted from them (protocol/drift.h). The CPU's
-    // serves every device. Null: its recall needs no measuring, or can't be measured so.
+    // Measures the recall of an existing index with these effective options by its stored rows, which are given; with
+    // the options of protocol/drift.h, the drift of new rows instead. The CPU's builder serves every device. Null:
+    // recall is measured by builds and merges alone.
     std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
-    // Of a device: its exact method, where that searches delta rows beside an index of this one. Null: part_options
-    // holds.
+    // On a device: its exact method, where that searches delta rows beside an index of this method. Null: part_options
+    // applies.
     const MethodFactory* exact_parts = nullptr;
-    // Rows are lists, which its searchers compare themselves; else dense.
+    // Rows are lists, which the searchers compare themselves; otherwise rows are dense.
     bool takes_lists = false;
 };
 
-// nullptr when this build doesn't know the method.
+// Returns null for a method that this build does not have.
 const MethodFactory* find_method(Method method);
 
 #define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodFactory& name##_method();
 PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 #undef PGWARP_DECLARE_METHOD
 
-// Adds a method that a program brings along, as tests do, for as long as the returned object lives. Not thread-safe:
-// before an engine begins, and after it has ended.
+// Registers a method of the program itself, such as a test's, for this object's lifetime. Not thread-safe: it begins
+// before the engine and ends after it.
 class RegisteredMethod
 {
 public:
-    explicit RegisteredMethod(const MethodFactory& method);
+    RegisteredMethod(const MethodFactory& method, const MethodDescription& description);
     ~RegisteredMethod();
     RegisteredMethod(const RegisteredMethod&) = delete;
     RegisteredMethod& operator=(const RegisteredMethod&) = delete;
 
 private:
     const MethodFactory& method_;
+    const MethodDescription& description_;
 };
 
 }  // namespace pgwarp

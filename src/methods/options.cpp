@@ -1,3 +1,4 @@
+// Ranges of options, from the description of a method.
 #include "methods/options.h"
 
 #include <string>

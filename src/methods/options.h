@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Throws BadRequest for an option out of its range, and for options that make no sense together or for the column.
+// Throws BadRequest for an option out of its range, and for options that contradict each other or the column.
 void require_options(const MethodDescription& method, const ParameterList& options, const IndexShape& column);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// The rows after a cursor in exact order of (distance, row): what continuations ask for.
+// The order of continuations: rows after a cursor, by (distance, row).
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ inline bool comes_before(const RowResult& a, const RowResult& b)
     return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
 }
 
-// Keeps the k first of what is offered.
+// Keeps the k first of the offered results.
 class FirstRows
 {
 public:
     explicit FirstRows(std::size_t k) : k_(k) {}
 
-    // Whether it would be kept, as far as is known.
+    // Whether offer() would keep the result now.
     bool takes(const RowResult& result) const
     {
         return kept_.size() < k_ || (k_ > 0 && comes_before(result, kept_.front()));
@@ -53,7 +53,8 @@ private:
     std::vector<RowResult> kept_;
 };
 
-// result_at(position) gives a position's row and distance. The k first rows strictly after (after_distance, after_row).
+// Returns the batch.k first live rows strictly after (after_distance, after_row). result_at(position) returns the row
+// and the distance at a position below `count`.
 inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch& batch, double after_distance,
                                             std::uint32_t after_row,
                                             const std::function<RowResult(std::size_t)>& result_at, ThreadPool& pool)
@@ -62,7 +63,7 @@ inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch
     FirstRows first(batch.k);
     std::mutex mutex;
     pool.parallel_for(count, 4096, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         FirstRows local(batch.k);
         for (std::size_t position = begin; position < end; ++position) {
             const RowResult result = result_at(position);

@@ -11,14 +11,17 @@ static std::vector<const MethodFactory*>& registered()
     return others;
 }
 
-RegisteredMethod::RegisteredMethod(const MethodFactory& method) : method_(method)
+RegisteredMethod::RegisteredMethod(const MethodFactory& method, const MethodDescription& description)
+    : method_(method), description_(description)
 {
     registered().push_back(&method);
+    add_description(description);
 }
 
 RegisteredMethod::~RegisteredMethod()
 {
     std::erase(registered(), &method_);
+    remove_description(description_);
 }
 
 const MethodFactory* find_method(Method method)

@@ -1,26 +1,41 @@
-// Versions of bitmaps of dead rows. One bit set among a billion rows is as good as any other bitmap: what searchers
-// make of a bitmap is kept by its version, so that no search looks at all words to learn that nothing has changed.
+// Bitmaps of rows, such as the dead ones, and their versions. Searchers cache data derived from a bitmap by its
+// version, so that no search compares all words of a bitmap to find it unchanged.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace pgwarp
 {
 
-// Never 0, and never the same again in this process; later ones are larger.
+// Bit i set = row i is in it; of dead rows: tombstoned. Empty = no row is.
+using RowBitmap = std::span<const std::uint64_t>;
+inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
+{
+    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
+}
+inline void set_bit(std::span<std::uint64_t> bitmap, std::uint64_t i)
+{
+    bitmap[i / 64] |= std::uint64_t{1} << (i % 64);
+}
+// Returns the rows below `count` that are not in the bitmap, ascending.
+std::vector<std::uint32_t> rows_outside(RowBitmap bitmap, std::size_t count);
+
+// Returns a version larger than all earlier ones of this process; never 0.
 std::uint64_t new_bitmap_version();
 
-// What was made of a bitmap, until one of a later version comes. Thread-safe.
+// Caches a value derived from a bitmap, until one of a later version is made. Thread-safe.
 template <class Made>
 class OfBitmap
 {
 public:
-    using Use = std::shared_ptr<const Made>;  // to be kept while it is read
+    using Use = std::shared_ptr<const Made>;  // the reader holds it while it reads
 
-    // What make() returned for this version, or returns now. Version 0 is nobody's: its bitmap is made anew each time.
+    // Returns the cached value of this version, or else that of make(). Version 0 is never cached.
     template <class Make>
     Use get(std::uint64_t version, const Make& make)
     {
@@ -39,8 +54,8 @@ public:
         return made;
     }
 
-    // Forgets what was made for an earlier version than this, which stays in memory until nobody reads it any more. For
-    // who has no room for what this version needs. Takes no lock that is held while something is made.
+    // Drops a value of an earlier version, for callers without memory for the one of `version`. Its last reader frees
+    // it. Does not wait for a running make().
     void drop_before(std::uint64_t version)
     {
         Use older;  // outlives the lock
@@ -55,7 +70,7 @@ private:
         return version == version_ ? made_ : nullptr;
     }
 
-    std::mutex making_;  // at most one is made at a time
+    std::mutex making_;  // held by the one thread that makes a value
     std::mutex mutex_;
     std::uint64_t version_ = 0;
     Use made_;

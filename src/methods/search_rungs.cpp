@@ -1,19 +1,25 @@
-// What searchers do that have no better way: the searches of several rungs, one after the other.
+// Defaults of Searcher: the searches of several rungs, one after the other.
 #include "methods/method.h"
 
 namespace pgwarp
 {
 
+std::vector<SearchBatch> batches_of(const SearchBatch& batch, std::span<const SearchRung> rungs)
+{
+    std::vector<SearchBatch> batches(rungs.size(), batch);
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        batches[rung].k = rungs[rung].k;
+        batches[rung].effort = rungs[rung].effort;
+    }
+    return batches;
+}
+
 void Searcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
                             ThreadPool& pool) const
 {
     results.resize(rungs.size());
-    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-        SearchBatch own = batch;
-        own.k = rungs[rung].k;
-        own.effort = rungs[rung].effort;
-        search(own, results[rung], pool);
-    }
+    std::size_t rung = 0;
+    for (const SearchBatch& own : batches_of(batch, rungs)) search(own, results[rung++], pool);
 }
 
 void Searcher::compare_rows(const RowView&, const RowView&, std::span<double>) const

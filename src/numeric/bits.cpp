@@ -1,3 +1,4 @@
+// Counts of ones in whole vectors, with run-time SIMD dispatch (Highway).
 #include "numeric/bits.h"
 
 #include <algorithm>

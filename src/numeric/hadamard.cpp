@@ -1,3 +1,4 @@
+// Random signs and rounds of the Walsh-Hadamard transform.
 #include "numeric/hadamard.h"
 
 #include <random>

@@ -1,3 +1,4 @@
+// The choice of mean and scale, the conversions, and a bound of their error.
 #include "numeric/half_codec.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lloyd's iterations: assignment in a frame that keeps it precise, updates by segmented sums, moves of small clusters.
 #include "numeric/kmeans.h"
 
 #include <algorithm>
@@ -51,8 +52,7 @@ Frame make_frame(std::span<const float> centroids, std::size_t dimensions, bool 
 
 // Assign rows in the frame by smallest |c|^2/2 - c.row.
 void assign_l2(std::span<const float> rows, std::size_t dimensions, std::span<const float> centroids,
-               std::span<std::uint32_t> assignment, std::span<float> scores, ThreadPool& pool,
-               const CancelToken* cancel)
+               std::span<std::uint32_t> assignment, ThreadPool& pool, const CancelToken* cancel)
 {
     const Frame frame = make_frame(centroids, dimensions, true);
     std::vector<float> moved(centroids.size());
@@ -62,24 +62,16 @@ void assign_l2(std::span<const float> rows, std::size_t dimensions, std::span<co
     pool.parallel_for(assignment.size(), tile_rows, [&](std::size_t begin, std::size_t end) {
         if (cancel != nullptr) cancel->check();
         thread_local std::vector<float> tile;
-        thread_local std::vector<float> values;
         tile.resize(tile_rows * dimensions);
-        values.resize(tile_rows);
         for (std::size_t i = begin; i < end; ++i)
             frame.apply(rows.data() + i * dimensions, dimensions, tile.data() + (i - begin) * dimensions);
-        find_nearest(packed, tile.data(), end - begin, dimensions, assignment.data() + begin, values.data());
-        if (scores.empty()) return;
-        for (std::size_t i = begin; i < end; ++i) {
-            const float* centroid = centroids.data() + std::size_t{assignment[i]} * dimensions;
-            scores[i] = score(Metric::l2, rows.data() + i * dimensions, centroid, dimensions);
-        }
+        find_nearest(packed, tile.data(), end - begin, dimensions, assignment.data() + begin);
     });
 }
 
 // Assign by largest inner product: the same search with the centroids' norms set to 0.
 void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensions, std::span<const float> centroids,
-                std::span<std::uint32_t> assignment, std::span<float> out_scores, ThreadPool& pool,
-                const CancelToken* cancel)
+                std::span<std::uint32_t> assignment, ThreadPool& pool, const CancelToken* cancel)
 {
     const std::size_t count = centroids.size() / dimensions;
     pool.parallel_for(assignment.size(), 64, [&](std::size_t begin, std::size_t end) {
@@ -91,7 +83,6 @@ void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensio
             const float* values = tile.data() + (i - begin) * count;
             const auto best = static_cast<std::size_t>(std::min_element(values, values + count) - values);
             assignment[i] = static_cast<std::uint32_t>(best);
-            if (!out_scores.empty()) out_scores[i] = values[best];
         }
     });
 }
@@ -147,7 +138,7 @@ private:
         for (std::size_t iteration = 0; iteration < options_.iterations; ++iteration) {
             if (options_.progress) options_.progress(iteration, options_.iterations);
             previous = assignment_;
-            assign_l2(rows_, dimensions_, centroids_, assignment_, {}, pool_, options_.cancel);
+            assign_l2(rows_, dimensions_, centroids_, assignment_, pool_, options_.cancel);
             group();
             update();
             fill_small(iteration + 1 == options_.iterations);
@@ -286,14 +277,14 @@ std::vector<float> train_kmeans(std::span<const float> rows, std::size_t dimensi
 }
 
 void assign_to_centroids(Metric metric, std::span<const float> rows, std::size_t dimensions,
-                         std::span<const float> centroids, std::span<std::uint32_t> assignment, std::span<float> scores,
-                         ThreadPool& pool, const CancelToken* cancel)
+                         std::span<const float> centroids, std::span<std::uint32_t> assignment, ThreadPool& pool,
+                         const CancelToken* cancel)
 {
     if (centroids.empty() || assignment.empty()) return;
     if (metric == Metric::l2) {
-        assign_l2(rows, dimensions, centroids, assignment, scores, pool, cancel);
+        assign_l2(rows, dimensions, centroids, assignment, pool, cancel);
     } else {
-        assign_dot(metric, rows, dimensions, centroids, assignment, scores, pool, cancel);
+        assign_dot(metric, rows, dimensions, centroids, assignment, pool, cancel);
     }
 }
 

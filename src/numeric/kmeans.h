@@ -30,9 +30,9 @@ std::vector<float> train_kmeans(std::span<const float> rows, std::size_t dimensi
                                 ThreadPool& pool);
 
 // assignment[i] = index of the centroid that is nearest to row i (l2) or has the largest inner product with it
-// (inner_product, cosine); ties go to the lower index. scores may be empty.
+// (inner_product, cosine); ties go to the lower index.
 void assign_to_centroids(Metric metric, std::span<const float> rows, std::size_t dimensions,
-                         std::span<const float> centroids, std::span<std::uint32_t> assignment, std::span<float> scores,
-                         ThreadPool& pool, const CancelToken* cancel = nullptr);
+                         std::span<const float> centroids, std::span<std::uint32_t> assignment, ThreadPool& pool,
+                         const CancelToken* cancel = nullptr);
 
 }  // namespace pgwarp

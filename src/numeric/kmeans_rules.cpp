@@ -1,3 +1,4 @@
+// Draws of first rows.
 #include "numeric/kmeans_rules.h"
 
 #include <algorithm>

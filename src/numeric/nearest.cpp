@@ -1,3 +1,4 @@
+// A fused product and selection over blocks of packed centroids, with run-time SIMD dispatch (Highway).
 #include "numeric/nearest.h"
 
 #include <algorithm>
@@ -110,12 +111,12 @@ void nearest(const PackedCentroids& centroids, const float* rows, std::size_t co
     }
 }
 
-void fill_table(const float* values, const float* norms, std::size_t dimensions, const float* row, float* table)
+void fill_table(const float* values, std::size_t dimensions, const float* row, float* table)
 {
     constexpr std::size_t words = 256;
     const hn::ScalableTag<float> floats;
     for (std::size_t c = 0; c < words; c += hn::Lanes(floats)) {
-        auto sum = norms != nullptr ? hn::LoadU(floats, norms + c) : hn::Zero(floats);
+        auto sum = hn::Zero(floats);
         for (std::size_t d = 0; d < dimensions; ++d)
             sum = hn::NegMulAdd(hn::Set(floats, row[d]), hn::LoadU(floats, values + d * words + c), sum);
         hn::StoreU(sum, floats, table + c);
@@ -151,20 +152,16 @@ PackedCentroids::PackedCentroids(std::span<const float> centroids, std::size_t d
 }
 
 void find_nearest(const PackedCentroids& centroids, const float* rows, std::size_t count, std::size_t stride,
-                  std::uint32_t* index, float* scores)
+                  std::uint32_t* index)
 {
-    if (count == 0) return;
-    std::vector<float> own;
-    if (scores == nullptr) {
-        own.resize(count);
-        scores = own.data();
-    }
-    HWY_DYNAMIC_DISPATCH(nearest)(centroids, rows, count, stride, index, scores);
+    thread_local std::vector<float> scores;
+    scores.resize(count);
+    if (count > 0) HWY_DYNAMIC_DISPATCH(nearest)(centroids, rows, count, stride, index, scores.data());
 }
 
-void codeword_table(const float* values, const float* norms, std::size_t dimensions, const float* row, float* table)
+void codeword_table(const float* values, std::size_t dimensions, const float* row, float* table)
 {
-    HWY_DYNAMIC_DISPATCH(fill_table)(values, norms, dimensions, row, table);
+    HWY_DYNAMIC_DISPATCH(fill_table)(values, dimensions, row, table);
 }
 
 }  // namespace pgwarp

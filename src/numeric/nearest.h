@@ -32,12 +32,12 @@ private:
 };
 
 // index[i] = the centroid with the smallest |c|^2 / 2 - c.row for row i at rows + i * stride; ties go to the lower
-// index. scores[i] = that value (scores may be null). Runs on the caller's thread.
+// index. Runs on the caller's thread.
 void find_nearest(const PackedCentroids& centroids, const float* rows, std::size_t count, std::size_t stride,
-                  std::uint32_t* index, float* scores);
+                  std::uint32_t* index);
 
-// table[c] = (norms ? norms[c] : 0) - sum over d of values[d][c] * row[d] for the 256 codewords of one part, stored
-// dimension by dimension: values [dimensions][256].
-void codeword_table(const float* values, const float* norms, std::size_t dimensions, const float* row, float* table);
+// table[c] = -sum over d of values[d][c] * row[d] for the 256 codewords of one part, stored dimension by dimension:
+// values [dimensions][256].
+void codeword_table(const float* values, std::size_t dimensions, const float* row, float* table);
 
 }  // namespace pgwarp

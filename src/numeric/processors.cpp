@@ -1,3 +1,4 @@
+// Affinity and the quota of the control group, read from the system.
 #include "numeric/processors.h"
 
 #include <sched.h>

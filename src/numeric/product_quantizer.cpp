@@ -1,3 +1,4 @@
+// Training, encoding and decoding, a part of the vector at a time.
 #include "numeric/product_quantizer.h"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ void ProductQuantizer::encode(const float* row, std::uint8_t* code) const
         const std::size_t width = part_begin(part + 1) - begin;
         const PackedCentroids packed({codebook(part), codewords * width}, width);
         std::uint32_t index = 0;
-        find_nearest(packed, row + begin, 1, dimensions_, &index, nullptr);
+        find_nearest(packed, row + begin, 1, dimensions_, &index);
         code[part] = static_cast<std::uint8_t>(index);
     }
 }
@@ -77,10 +78,9 @@ void ProductQuantizer::encode_rows(std::span<const float> rows, std::span<std::u
     }
     pool.parallel_for(count, 240, [&](std::size_t first, std::size_t last) {
         std::vector<std::uint32_t> index(last - first);
-        std::vector<float> scores(last - first);
         for (std::size_t part = 0; part < subquantizers_; ++part) {
             find_nearest(packed[part], rows.data() + first * dimensions_ + part_begin(part), last - first, dimensions_,
-                         index.data(), scores.data());
+                         index.data());
             for (std::size_t i = first; i < last; ++i)
                 codes[i * subquantizers_ + part] = static_cast<std::uint8_t>(index[i - first]);
         }

@@ -43,11 +43,4 @@ private:
     std::vector<float> codebooks_;
 };
 
-// Learns an orthogonal rotation that lowers the product quantizer's error (OPQ: parametric initialisation followed by
-// alternating Procrustes steps). Returns [dimensions][dimensions], row-major; rotated = R * x. Throws Cancelled.
-std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers,
-                                  std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel = nullptr);
-void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,
-                 std::span<float> out, ThreadPool& pool);
-
 }  // namespace pgwarp

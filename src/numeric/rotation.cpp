@@ -79,8 +79,20 @@ bool nearest_rotation(const Eigen::MatrixXf& matrix, Matrix& rotation)
     return true;
 }
 
-}  // namespace
+void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,
+                 std::span<float> out, ThreadPool& pool)
+{
+    pool.parallel_for(rows.size() / dimensions, 256, [&](std::size_t first, std::size_t last) {
+        // The tile kernel gives -(row . rotation row); the loop restores the sign.
+        float* target = out.data() + first * dimensions;
+        score_tile(Metric::inner_product, rows.data() + first * dimensions, last - first, rotation.data(), nullptr,
+                   dimensions, dimensions, target);
+        for (std::size_t i = 0; i < (last - first) * dimensions; ++i) target[i] = -target[i];
+    });
+}
 
+// Parametric initialisation, then alternating Procrustes steps. Returns [dimensions][dimensions], row-major; rotated =
+// R * x.
 std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers,
                                   std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel)
 {
@@ -110,17 +122,7 @@ std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimen
     return {rotation.data(), rotation.data() + dimensions * dimensions};
 }
 
-void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,
-                 std::span<float> out, ThreadPool& pool)
-{
-    pool.parallel_for(rows.size() / dimensions, 256, [&](std::size_t first, std::size_t last) {
-        // The tile kernel gives -(row . rotation row); the loop restores the sign.
-        float* target = out.data() + first * dimensions;
-        score_tile(Metric::inner_product, rows.data() + first * dimensions, last - first, rotation.data(), nullptr,
-                   dimensions, dimensions, target);
-        for (std::size_t i = 0; i < (last - first) * dimensions; ++i) target[i] = -target[i];
-    });
-}
+}  // namespace
 
 Rotation::Rotation(std::size_t dimensions)
     : dimensions_(dimensions),

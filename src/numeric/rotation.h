@@ -1,5 +1,5 @@
-// The orthogonal rotation before a product quantizer: up to 2,048 dimensions a learnt matrix (OPQ); above, where a
-// matrix would cost more than the rest of the search, a random rotation (hadamard.h).
+// The orthogonal rotation before a product quantizer, which lowers its error: up to 2,048 dimensions a learnt matrix
+// (OPQ); above, where a matrix would cost more than the rest of the search, a random rotation (hadamard.h).
 #pragma once
 
 #include <cstddef>

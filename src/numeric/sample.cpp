@@ -1,3 +1,4 @@
+// Selection sampling by hash.
 #include "numeric/sample.h"
 
 #include <algorithm>

@@ -16,8 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "numeric/distance.h"
 #include "numeric/half-inl.h"
+#include "numeric/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pgwarp::HWY_NAMESPACE

@@ -12,9 +12,9 @@ inline constexpr char array_dead_rows[] = "dead_rows";
 inline constexpr char option_leave_out[] = "leave_out_dead";  // leave out dead rows and renumber the others
 inline constexpr char option_measure[] = "measure_recall";    // also measure a curve of recall
 
-// Also an option set to 1: there is no index to extend. The build makes a graph of the given rows alone, and its recall
-// is not measured.
-inline constexpr char option_alone[] = "rows_alone";
+// Also an option set to 1: the build makes a graph of a part of the delta. It extends no index, and its recall is not
+// measured.
+inline constexpr char option_part[] = "delta_part";
 
 // Stored in the options of such an index: the number of its dead rows that merges have unlinked from the graph; and,
 // once recall was measured again, the effort that a build of it needed.

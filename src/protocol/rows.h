@@ -210,6 +210,22 @@ inline const char* offsets_fault(const std::uint64_t* offsets, std::size_t count
     return nullptr;
 }
 
+// Goes over the offsets of lists with word_count words in total, one by one, and checks them.
+struct OffsetWalk {
+    std::uint64_t word_count = 0;
+    std::uint64_t begin = 0;  // the words of the last list are [begin, end)
+    std::uint64_t end = 0;
+
+    // Goes to the list that ends at `offset`. False when no list can end there.
+    bool next(std::uint64_t offset)
+    {
+        if (offset < end || offset > word_count) return false;
+        begin = end;
+        end = offset;
+        return true;
+    }
+};
+
 // Checks lists as rows of an index of this shape; null when they are valid. offsets_fault() must have passed.
 inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
 {

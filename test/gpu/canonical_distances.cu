@@ -13,7 +13,7 @@ namespace
 
 constexpr unsigned block_threads = 256;
 constexpr std::size_t block_pairs = block_threads / canonical_lanes;
-constexpr std::size_t launch_values = std::size_t{1} << 30;  // element differences a launch, to stay below 2 ms
+constexpr std::size_t launch_values = std::size_t{1} << 30;  // of a launch, so that it takes less than 2 ms
 
 __global__ void pair_distances(Metric metric, const float* queries, const float* rows, std::uint32_t dimensions,
                                const QueryRow* pairs, std::size_t count, double* out)

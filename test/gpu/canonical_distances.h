@@ -16,8 +16,8 @@ struct QueryRow {
     std::uint32_t row;
 };
 
-// out[i] = canonical_distance(metric, queries[pairs[i].query], rows[pairs[i].row]); all pointers on the device,
-// matrices row-major [][dimensions] float32. Asynchronous; throws CudaError when the launch fails.
+// out[i] = canonical_distance(metric, queries[pairs[i].query], rows[pairs[i].row]). All pointers are on the device,
+// matrices row-major [][dimensions]. Asynchronous. Throws CudaError.
 void canonical_distances(Metric metric, const float* queries, const float* rows, std::uint32_t dimensions,
                          const QueryRow* pairs, std::size_t count, double* out, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Helpers of the tests of clustering and of builds: a device, made-up rows, and measures in float64.
+// Functions for the tests of clustering and builds: a device, random rows, and measures in float64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ inline double distance(Metric metric, const float* a, const float* b, std::size_
     return metric == Metric::l2 ? canonical_l2_squared(a, b, dimensions) : -canonical_dot(a, b, dimensions);
 }
 
-// The label's distance is the best one but for `slack` of the magnitudes that fp32 arithmetic sees.
+// Expects that the distance of each label is the best one up to `slack` of it, for the rounding of fp32.
 inline void expect_nearest(Metric metric, const std::vector<float>& rows, std::size_t dimensions,
                            const std::vector<float>& centroids, const std::vector<std::uint32_t>& labels, double slack)
 {
@@ -85,7 +85,7 @@ inline void expect_nearest(Metric metric, const std::vector<float>& rows, std::s
     }
 }
 
-// Squared error of the decoded rows.
+// The squared error of the decoded rows.
 inline double loss(const ProductQuantizer& quantizer, const std::vector<std::uint8_t>& codes,
                    const std::vector<float>& rows)
 {

@@ -1,4 +1,4 @@
-// Forms of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's own code.
+// The forms of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's code.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +58,7 @@ TEST(ProductQuantizer, LosesNoMoreThanTheCpu)
             << dimensions << "/" << parts;
         EXPECT_EQ(ours.codes, quantize(rows, dimensions, parts).codes);
 
-        // The CPU's codes on our codebooks: each part is as near but for rounding.
+        // The CPU's codes with the device's codebooks: each part is as near, up to rounding.
         ours.quantizer.encode_rows(rows, codes, pool);
         std::size_t differ = 0;
         for (std::size_t i = 0; i < 4000; ++i) {
@@ -120,7 +120,7 @@ TEST(ProductQuantizer, EncodesResiduals)
     }
 }
 
-// More rows than one launch encodes: those at the end have the codes that they have alone.
+// More rows than one launch encodes: the last rows get the codes that they get in a call of their own.
 TEST(ProductQuantizer, EncodesManyRows)
 {
     const auto stream = context().lease(Priority::build);
@@ -170,7 +170,7 @@ TEST(ProductQuantizer, EncodesManyParts)
     }
 }
 
-// One value of row_products.h as its contract has it: the dimensions in order, each rounded once.
+// One value of row_products.h by its contract: the dimensions in order, each sum rounded once.
 float product_in_order(const float* one, const float* other, std::size_t dimensions, float factor, float norm)
 {
     float sum = 0;
@@ -178,7 +178,7 @@ float product_in_order(const float* one, const float* other, std::size_t dimensi
     return std::fmaf(factor, sum, norm);
 }
 
-// Dimensions of one launch and of several, in shares that are equal and that are not.
+// Dimensions of one launch and of several, in equal and unequal parts.
 TEST(RowProducts, AddsInOrder)
 {
     const auto stream = context().lease(Priority::build);
@@ -378,7 +378,7 @@ TEST(Truth, AgreesWithTheCpu)
     }
 }
 
-// More rows than one launch goes through, and ties on both sides of its end.
+// More rows than one launch compares, with ties on both sides of its end.
 TEST(Truth, OfManyRows)
 {
     ThreadPool pool(0);
@@ -400,7 +400,7 @@ TEST(Truth, OfManyRows)
                         distance(Metric::l2, query, rows.data() + std::size_t{want[q][i]} * 2, 2), 1e-3);
         }
     }
-    // 799 rows equal to the query, the lower ones first.
+    // 799 other rows equal the query; the lower numbers come first.
     for (std::size_t i = 0; i < 399; ++i) ASSERT_EQ(got[1][i], (1U << 20) - 400 + i);
 }
 

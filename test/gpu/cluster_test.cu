@@ -1,4 +1,4 @@
-// Assignment and k-means against float64 references and the CPU's own code.
+// Assignment and k-means against float64 references and the CPU's code.
 #include <gtest/gtest.h>
 
 #include "cluster/assign.h"
@@ -133,7 +133,7 @@ TEST(KMeans, IsAsGoodAsTheCpu)
     }
 }
 
-// Sum of squared cluster sizes, 1 where all are equal.
+// The sum of squared cluster sizes; 1 where all are equal.
 double imbalance(const std::vector<float>& rows, std::size_t dimensions, const std::vector<float>& centroids)
 {
     const auto labels = assign(Metric::l2, rows, dimensions, centroids, MatrixPath::best);
@@ -184,7 +184,7 @@ TEST(KMeans, TakesAboutAsManyClustersAsRows)
     }
 }
 
-// More clusters than different rows, half of the rows the same.
+// More clusters than distinct rows, with half of the rows equal.
 TEST(KMeans, TakesManyDuplicates)
 {
     ThreadPool pool(0);
@@ -237,7 +237,7 @@ TEST(KMeans, BalancesAsTheCpuDoes)
     }
 }
 
-// Nine of ten rows are the same: a cluster that can't be split.
+// Nine of ten rows are equal: their cluster cannot be split.
 TEST(KMeans, BalancingLeavesEqualRowsAlone)
 {
     ThreadPool pool(0);
@@ -251,7 +251,7 @@ TEST(KMeans, BalancingLeavesEqualRowsAlone)
     EXPECT_LE(objective(rows, 16, train(rows, 16, options)), cpu * 1.02);
 }
 
-// More donors than a block has threads, more launches of splits than one.
+// More donors than a block has threads, and more splits than one launch does.
 TEST(KMeans, BalancesThousandsOfClusters)
 {
     ThreadPool pool(0);
@@ -289,7 +289,7 @@ TEST(KMeans, StartsFromTheRowsThatTheCpuStartsFrom)
     options.clusters = 700;
     EXPECT_EQ(train(rows, 5, options), pgwarp::train_kmeans(rows, 5, options, pool));
 
-    // Rows that repeat, zeros of both signs among them.
+    // Rows with repeats, zeros of both signs among them.
     std::vector<float> few(4000 * 5, 0.0F);
     for (std::size_t i = 0; i < 4000; ++i) {
         if (i % 3 == 0) few[i * 5 + 2] = -0.0F;

@@ -15,7 +15,7 @@ namespace
 constexpr std::size_t dimensions = 24;
 constexpr std::size_t clusters = 37;
 
-// Rows in the neighbourhood of a few points.
+// Rows near a few points.
 void fill(RowBuffer& rows, std::size_t count)
 {
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -31,7 +31,7 @@ void fill(RowBuffer& rows, std::size_t count)
     rows.sort_by_tid();
 }
 
-// Mean squared distance to the nearest of the centroids that a method trains.
+// The mean squared distance to the nearest of the centroids that a method trains.
 double cost_of(const MethodFactory& method)
 {
     IndexShape shape{};

@@ -1,4 +1,5 @@
-// Delta rows in parts on the device: the answers are those of the CPU, and those of comparing all rows.
+// Delta rows in parts on the device: the answers equal those of a comparison with all rows, and recall equals the
+// CPU's.
 #include <memory>
 
 #include "delta_fixture.h"
@@ -95,7 +96,7 @@ TEST_F(DeviceParts, FindAtLeastWhatTheCpuFinds)
     }
 }
 
-// Parts do not widen their search: for missing results the rows are compared.
+// Parts do not widen their search: for missing results all rows are compared.
 TEST_F(DeviceParts, RunOutOfNoRows)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 300, 400, make_list({{"lists", 48}}), device(Method::ivfadc));

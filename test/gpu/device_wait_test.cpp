@@ -1,5 +1,5 @@
-// Waits for a device that hangs are overdue after their deadline: waits for a stream, an event, answers, or copies into
-// host memory.
+// Waits for a hanging device are overdue after their deadline: waits for a stream, an event or answers, and copies to
+// the host.
 #include "methods/device_wait.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace pgwarp::test
 namespace
 {
 
-// The least of patience_left() until `work` is done.
+// The least patience_left() seen while `work` runs.
 template <class Work>
 DeviceClock::duration least_patience(const Work& work)
 {
@@ -47,7 +47,7 @@ TEST(DeviceThatHangs, IsOverdueAfterItsDeadline)
     EXPECT_EQ(patience_left(), DeviceClock::duration::max());
 }
 
-// Into memory that is not page-locked: the copy itself waits for the work before it.
+// Reads into memory that is not page-locked, where the copy itself waits for the work before it.
 void read_behind_work(cuda::Context& context, std::size_t count)
 {
     constexpr int byte = 7;

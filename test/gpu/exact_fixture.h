@@ -1,5 +1,5 @@
-// Random rows, an exact searcher of them on the device, and the answers of brute force by the CPU's canonical distance:
-// same rows, same bits.
+// Random rows, an exact searcher of them on the device, and brute force with the CPU's canonical distance, whose
+// answers must be equal to the bit.
 #pragma once
 
 #include <gtest/gtest.h>

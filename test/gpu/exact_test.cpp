@@ -1,4 +1,4 @@
-// Exact search on the device: every kind of rows, k, batch and metric, with the answers of brute force.
+// Exact search on the device for many kinds of rows, k, batches and metrics, against brute force.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +9,8 @@ namespace pgwarp::cuda
 namespace
 {
 
-// The same rows from halves, which they must be: as they are, before cosine makes unit vectors of them.
+// Loads the rows as halves. The values must be halves already; for cosine they are halves before they become unit
+// vectors.
 std::unique_ptr<Searcher> load_halves(Metric metric, const Data& data)
 {
     IndexShape shape{};
@@ -95,7 +96,7 @@ TEST(ExactSearch, FewRowsAndLargeK)
     check_search(Metric::l2, none, 3);
 }
 
-// All of these rows are proposals: the best are moved to the front and sorted; the others only where the proof needs
+// All of these rows are proposals. The best are moved to the front and sorted, the others only where the proof needs
 // them.
 TEST(ExactSearch, FewRowsForFewQueries)
 {
@@ -110,7 +111,7 @@ TEST(ExactSearch, FewRowsForFewQueries)
     }
 }
 
-// One pass, in which each block proposes its best: up to 131,072 rows, and just above.
+// One pass, in which each block proposes the best of its rows: up to 131,072 rows, and just above.
 TEST(ExactSearch, BestOfEachBlock)
 {
     for (const Metric metric : metrics) {
@@ -130,7 +131,7 @@ TEST(ExactSearch, BestOfEachBlock)
                 clustered.rows[i * 24 + d] = clustered.queries[query + d] + 1e-3F * static_cast<float>(i + d);
         }
         check_search(metric, clustered, 50);
-        // Nothing but dead rows in most blocks.
+        // Only dead rows in most blocks.
         std::vector<std::uint64_t> dead(20000 / 64 + 1, ~0ULL);
         dead[17] = 0;
         for (const std::uint32_t k : {10U, 64U, 100U}) check_search(metric, random_data(20000, 3, 24), k, dead);
@@ -152,7 +153,7 @@ TEST(ExactSearch, WideAnswers)
     }
 }
 
-// One searcher, whose memory serves searches of all widths in turn.
+// One searcher, whose memory serves searches of many sizes in turn.
 TEST(ExactSearch, FewQueriesInTurn)
 {
     for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
@@ -187,10 +188,11 @@ TEST(ExactSearch, Duplicates)
 {
     for (const Metric metric : metrics) {
         Data data = random_data(30000, 40, 32);
-        // Every row 300 times, and one row 6,000 times.
+        // 100 distinct rows, each 240 times, and one of them 6,000 times more.
+        const std::vector<float> distinct = data.rows;
         for (std::size_t i = 0; i < data.rows.size(); ++i) {
             const std::size_t row = i / 32;
-            data.rows[i] = data.rows[(row < 6000 ? 0 : row % 100) * 32 + i % 32];
+            data.rows[i] = distinct[(row < 6000 ? 0 : row % 100) * 32 + i % 32];
         }
         check_search(metric, data, 10);
         std::fill(data.rows.begin(), data.rows.end(), 0.25F);
@@ -212,7 +214,8 @@ TEST(ExactSearch, NearDuplicates)
     check_search(Metric::l1, data, 10);
 }
 
-// More copies of a row than proposals have room for, all over the index; queries that are the row, near it, and others.
+// More copies of a row than a slot has entries, spread over the index. Queries equal the row, are near it, or are
+// other.
 void check_copies(Metric metric, std::uint32_t copies, std::uint32_t asked, std::uint32_t k, RowBitmap dead = {})
 {
     constexpr std::uint32_t distinct = 4;
@@ -269,7 +272,7 @@ TEST(ExactSearch, MoreEqualRowsThanProposals)
     }
 }
 
-// Enough slabs that the host waits in between.
+// Enough slabs for a wait of the host in between.
 TEST(ExactSearch, ManyQueriesNearMoreEqualRowsThanProposals)
 {
     check_copies(Metric::l2, 20000, 5000, 10);
@@ -293,7 +296,7 @@ TEST(ExactSearch, NothingButEqualRows)
     }
 }
 
-// Where memory is short, searches take fewer queries at a time, and the workspaces of idle ones are freed.
+// Where memory is short, searches take fewer queries at a time, and idle workspaces are freed.
 TEST(ExactSearch, AnswersInPiecesWhereMemoryIsShort)
 {
     const Data data = random_data(50000, 3000, 64);

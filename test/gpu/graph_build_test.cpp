@@ -1,4 +1,4 @@
-// The device's build of a graph: each step against the CPU's, and the recall of the whole.
+// The graph build on the device: each step against the CPU's, and the recall of the graph.
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -45,7 +45,7 @@ std::vector<std::uint32_t> all_rows(std::uint32_t count)
     return rows;
 }
 
-// Lists of rows near each other on a circle, some of them short.
+// Lists of rows that are near each other on a circle; some lists are short.
 NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
 {
     std::mt19937 random(seed);
@@ -155,7 +155,7 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
     }
 }
 
-// With three groups, each row is in all of them, so all rows are compared with all; with more groups recall falls
+// With three groups each row is in all of them, so all pairs of rows are compared; with more groups recall falls
 // little.
 TEST(DeviceGraphBuild, FindsTheNearestRowsByGroups)
 {
@@ -294,7 +294,7 @@ TEST_P(DeviceGraphBuilds, AreSoundAndTheSameAgain)
 INSTANTIATE_TEST_SUITE_P(Metrics, DeviceGraphBuilds,
                          testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1));
 
-// Small cases of every step, for checkers under which kernels take long.
+// Small cases of every step, for checkers that slow kernels down.
 TEST(DeviceGraphSmall, RunsEveryKernel)
 {
     constexpr std::size_t dimensions = 20;
@@ -332,7 +332,7 @@ TEST(DeviceGraphSmall, RunsEveryKernel)
     }
 }
 
-// All rows the same, few of them different: nothing crashes, all are reachable, all are found.
+// Most rows are equal: all rows must be reachable.
 TEST(DeviceGraphBuild, TakesEqualRows)
 {
     constexpr std::size_t count = 12000;

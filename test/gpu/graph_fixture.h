@@ -1,4 +1,4 @@
-// A graph index built by the CPU, with a searcher of either device, and how their answers agree.
+// A graph index built by the CPU, a searcher on the device, and comparison of answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,8 +49,8 @@ inline Results ask(const Searcher& searcher, const std::vector<float>& queries, 
 }
 
 struct Agreement {
-    double share = 0;         // of the expected rows that were found
-    std::size_t unequal = 0;  // values that are not the same, of rows that both have
+    double share = 0;         // share of the expected rows that were found
+    std::size_t unequal = 0;  // rows in both answers with different values
     bool ordered = true;
 };
 

@@ -1,4 +1,4 @@
-// The form by which a graph's mirror compares rows: the CPU's choice for the same index, and the CPU's bytes.
+// The form in which a graph's mirror compares rows: the CPU's choice for the same index, and the CPU's bytes.
 #include "graph/mirror.h"
 
 #include <cuda_fp16.h>
@@ -28,7 +28,7 @@ constexpr std::int64_t full = 0;
 constexpr std::int64_t half = 1;
 constexpr std::int64_t bits = 2;
 
-// One cloud, whose near rows bytes tell apart.
+// One cloud of rows; bytes tell its near rows apart.
 std::vector<float> cloud(std::size_t count, std::size_t dimensions, Metric metric)
 {
     std::mt19937 generator(11);
@@ -41,7 +41,7 @@ std::vector<float> cloud(std::size_t count, std::size_t dimensions, Metric metri
     return rows;
 }
 
-// Along a line so long that a row's largest difference to the mean leaves nothing of the others in a byte.
+// Rows along a line so long that the other dimensions vanish in a byte beside the largest difference from the mean.
 std::vector<float> long_line(std::size_t count, std::size_t dimensions)
 {
     std::vector<float> rows = cloud(count, dimensions, Metric::l2);
@@ -130,7 +130,7 @@ std::uint64_t most_bytes(const Index& index, Form form)
     return cuda::graph::device_bytes_of(options, size, form);
 }
 
-// A device that has no room for full vectors.
+// A device without room for full vectors.
 std::unique_ptr<cuda::Context> device_without_vectors(const Index& index)
 {
     const std::uint64_t budget = std::min(most_bytes(index, Form::ranked) * 8 / 7 + (std::uint64_t{8} << 20),
@@ -149,7 +149,7 @@ void expect_bytes_of_cpu(const Index& index, const Mirror& mirror, const std::st
     RowMean sampled(dimensions);
     for (const std::uint32_t row : rows_of_mean(count)) sampled.add(rows.data() + row * dimensions);
     std::vector<float> mean = sampled.mean();
-    // Queries of l2 lose the mean too.
+    // For l2 the mean is also subtracted from queries.
     if (metric == Metric::l2) {
         EXPECT_EQ(download(view.bytes.mean, dimensions), mean) << what;
     }
@@ -173,7 +173,7 @@ void expect_bytes_of_cpu(const Index& index, const Mirror& mirror, const std::st
     EXPECT_EQ(wrong_terms, 0U) << what;
 }
 
-// Seeds stay halves for every form of the rows.
+// Seeds are also kept as halves for every form of the rows.
 void expect_seeds(const Index& index, const Mirror& mirror, const std::string& what)
 {
     const GraphView& view = mirror.view();
@@ -237,7 +237,7 @@ TEST_P(MirrorBytes, AreThoseOfTheCpu)
         EXPECT_LE(mirror->device_bytes(),
                   most_bytes(index, Form::whole) + cuda::graph::byte_rows_bytes(size_of(index)));
     } else {
-        // No halves of the rows: bytes take their place.
+        // The rows have no halves: bytes replace them.
         EXPECT_EQ(view.vectors.half.rows, nullptr);
         EXPECT_EQ(view.vectors.row_terms, nullptr);
         EXPECT_LE(mirror->device_bytes(), most_bytes(index, Form::whole));
@@ -297,7 +297,7 @@ TEST(MirrorForm, IsChosenAsOnTheCpu)
     expect_form(cloud(2000, 64, Metric::l2), {Metric::l2, bits, 64}, TraversalForm::bits);
 }
 
-// Full vectors in host memory, in rows that are padded there.
+// Full vectors lie in host memory, in padded rows.
 TEST(MirrorForm, IsTheSameWhereVectorsLieOnTheHost)
 {
     ThreadPool pool(0);
@@ -323,7 +323,7 @@ TEST(MirrorForm, IsTheSameWhereVectorsLieOnTheHost)
     EXPECT_LE(mirror->device_bytes(), most_bytes(index, Form::ranked));
 }
 
-// Bytes come beside halves only where searches keep their room.
+// Bytes come beside halves only where memory for searches remains.
 TEST(MirrorForm, KeepsHalvesAloneWhereMemoryIsShort)
 {
     ThreadPool pool(0);

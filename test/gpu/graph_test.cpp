@@ -1,5 +1,5 @@
-// The device's search of a graph against the CPU's on the same arrays, against brute force in float64, and against
-// itself in other shapes of the work.
+// The search of a graph on the device: against the CPU's on the same arrays, against brute force in float64, and
+// against itself with other launch configurations.
 #include "graph_fixture.h"
 #include "graph_pages.h"
 
@@ -35,11 +35,12 @@ struct Made {
 class DeviceGraph : public testing::TestWithParam<Case>
 {
 protected:
-    // Built once for all tests of a kind.
+    // Each kind is built once for all tests.
     void make(std::size_t count, std::size_t asked)
     {
         const Case given = GetParam();
-        shared_context();  // outlives the fixtures kept here
+        // Constructed first, so that it outlives the static fixtures below.
+        shared_context();
         static std::map<std::array<std::int64_t, 5>, std::shared_ptr<Made>> all;
         auto& made = all[{static_cast<std::int64_t>(given.metric), given.vectors,
                           static_cast<std::int64_t>(given.dimensions), given.degree, static_cast<std::int64_t>(count)}];
@@ -47,7 +48,7 @@ protected:
             made = std::make_shared<Made>();
             made->rows = random_rows(count, given.dimensions, 1);
             made->queries = random_rows(500, given.dimensions, 1);
-            // Queries near rows, but none of them.
+            // Queries near rows, but equal to none.
             for (float& value : made->queries) value = value * 0.98F + 0.01F;
             if (given.metric == Metric::cosine) {
                 normalise_rows(made->rows, given.dimensions);
@@ -77,7 +78,7 @@ protected:
     {
         return ask(*index->searcher, asked, GetParam().dimensions, k, settings, pool, dead);
     }
-    // Numbers of differing bits are full of ties.
+    // Numbers of differing bits have many ties.
     bool has_ties() const { return GetParam().vectors == bits || GetParam().dimensions < 4; }
 
     ThreadPool pool{0};
@@ -126,7 +127,7 @@ TEST_P(DeviceGraph, FindsTheNearest)
     EXPECT_GE(sum / static_cast<double>(found.size()), 0.97);
 }
 
-// Every layout of the work gives the same rows with the same values.
+// Every launch configuration gives the same rows with the same values.
 TEST_P(DeviceGraph, FindsTheSameInEveryShape)
 {
     make(12000, 300);
@@ -139,11 +140,10 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
                         "batch " + std::to_string(batch));
         }
         for (const std::int64_t lanes : {8, 16, 32, 64, 128, 512}) {
-            // Teams are no larger than the lanes: a team of its own for each row in all of them.
-            const ParameterList small_team = make_list({{"ef_search", ef}, {"lanes", lanes}, {"team", 4}});
+            // `team` is at most `lanes`, and the order of additions depends on it: all configurations use 4.
+            const ParameterList small = make_list({{"ef_search", ef}, {"lanes", lanes}, {"team", 4}});
             const ParameterList other = make_list({{"ef_search", ef}, {"lanes", 32}, {"team", 4}});
-            expect_same(on_device(queries, 10, other), on_device(queries, 10, small_team),
-                        "lanes " + std::to_string(lanes));
+            expect_same(on_device(queries, 10, other), on_device(queries, 10, small), "lanes " + std::to_string(lanes));
         }
         for (const std::int64_t cluster : {2, 4, 8}) {
             for (const std::int64_t lanes : {32, 256}) {
@@ -177,7 +177,7 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
     }
 }
 
-// SONG's choices that keep the answer, and filters, which may take a row for another.
+// The options of SONG that keep the answer, and filters, whose false positives may skip rows.
 TEST_P(DeviceGraph, KnowsTheOptionsOfSong)
 {
     make(12000, 300);
@@ -216,7 +216,7 @@ TEST_P(DeviceGraph, LeavesDeadRowsOut)
             EXPECT_GE(compare(expected, found).share, 0.985);
         }
     }
-    // Three rows live: all of them are found with every number of kept rows.
+    // Three rows are alive: all of them are found for every ef.
     std::fill(dead.begin(), dead.end(), ~std::uint64_t{0});
     for (const std::size_t row : {5, 700, 5999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     EXPECT_EQ(on_device(first(1), 10, make_list({{"ef_search", 10}}), dead)[0].size(), 3U);
@@ -254,7 +254,8 @@ TEST_P(DeviceGraph, ContinuesAfterACursor)
     for (int page = 0; page < 5; ++page) {
         std::vector<RowResult> expected;
         std::vector<RowResult> found;
-        batch.k = page == 3 ? 2500 : 50;  // more than the device sorts
+        // The fourth page is more than the device sorts.
+        batch.k = page == 3 ? 2500 : 50;
         batch.dead = page > 1 ? RowBitmap(dead) : RowBitmap();
         index->searcher->search_exact(batch, distance, row, expected, pool);
         device->search_exact(batch, distance, row, found, pool);
@@ -265,7 +266,7 @@ TEST_P(DeviceGraph, ContinuesAfterACursor)
     }
 }
 
-// With the shared memory that other devices have: 64 KB on sm_75, 99 KB on sm_86.
+// The shared memory of other devices: 64 KB on sm_75, 99 KB on sm_86.
 TEST_P(DeviceGraph, FitsSmallerDevices)
 {
     make(12000, 300);
@@ -288,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DeviceGraph,
                                          Case{Metric::l1, half, 24}, Case{Metric::l2, bits, 64},
                                          Case{Metric::cosine, bits, 100}));
 
-// Where the vectors lie on the host: the same answers.
+// With the vectors on the host the answers are the same.
 TEST(DeviceGraphForms, FindTheSame)
 {
     constexpr std::size_t dimensions = 96;
@@ -316,7 +317,7 @@ TEST(DeviceGraphForms, FindTheSame)
     EXPECT_THROW(load_graph(index, *std::make_unique<cuda::Context>(0, std::uint64_t{4} << 20), pool), std::bad_alloc);
 }
 
-// Rows that merges added, and edges of old rows to them, are the device's too.
+// Rows that merges added, and edges to them, reach the device.
 TEST(DeviceGraphGrowth, AgreesWithTheCpu)
 {
     ThreadPool pool(0);
@@ -335,7 +336,7 @@ TEST(DeviceGraphGrowth, AgreesWithTheCpu)
         const auto cpu = pages.load(pool);
         const auto device = pages.load(
             cuda::graph::make_searcher(pages.shape(), pages.options(), pages.shapes(), shared_context()), pool);
-        // Queries near new rows.
+        // Queries near added rows.
         std::vector<float> queries = part(8000, 8500);
         for (float& value : queries) value = value * 0.99F + 0.01F;
         const ParameterList settings = make_list({{"ef_search", 400}});

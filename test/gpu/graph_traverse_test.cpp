@@ -1,5 +1,5 @@
-// The kernels that go through a graph against the same traversal on the CPU. Rows and queries are small integers, whose
-// scores are exact in any order of additions: so the answers must be the same, row by row.
+// The traversal kernels against the same traversal on the CPU. Rows and queries are small integers, whose scores are
+// exact in any order of additions, so the answers must be equal row by row.
 #include "graph/traverse.h"
 
 #include <cuda_fp16.h>
@@ -113,7 +113,7 @@ protected:
         read_bytes();
     }
 
-    // The mirror's forms of the rows, and the CPU's forms of the queries.
+    // Reads the mirror's bytes of the rows, and makes the CPU's bytes of the queries.
     void read_bytes()
     {
         const GraphView& view = mirror->view();
@@ -208,7 +208,7 @@ protected:
         const auto stream = shared_context().lease(cuda::Priority::search);
         LaunchConfig shape = launch_config(settings, ef, 25, query_count, mirror->limits());
         shape.launch_queries = 16;  // several launches
-        shape.ranks = false;        // the test reads the found rows, in the order of scores
+        shape.ranks = false;        // the test reads the rows found, in the order of scores
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);
@@ -251,7 +251,7 @@ protected:
     std::vector<std::uint32_t> query_bits;
     std::vector<std::uint32_t> neighbours;
     std::vector<std::uint32_t> seeds;
-    std::vector<std::uint32_t> distinct;  // as searches have them
+    std::vector<std::uint32_t> distinct;  // seeds without repeats, as the mirror has them
     std::vector<std::uint32_t> starts;
     std::vector<std::int8_t> byte_rows;
     std::vector<float2> byte_terms;
@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(DeviceGraph, Traversed,
                                          Kind{Metric::inner_product, 64, 0}, Kind{Metric::l1, 40, 0},
                                          Kind{Metric::l2, 8, 128}, Kind{Metric::l2, 8, 96}));
 
-// Seeds by exact scores: the nearest, ties by their place, and the first seed last.
+// Starts by exact scores: the nearest seeds, ties by their place.
 TEST_P(Traversed, BeginsAtTheNearestSeeds)
 {
     if (words > 0) GTEST_SKIP() << "queries are projected there";
@@ -323,7 +323,7 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
     const LaunchConfig shape =
         launch_config(make_list({{"starts", 9}, {"routes", 1}}), 40, 10, query_count, mirror->limits());
     const auto asked = copy_in(std::span<const float>(queries), stream);
-    // As prepare_queries() of cuda/ivfadc converts integers: exact halves times a power of two.
+    // The halves that prepare_queries() of cuda/rows makes from integers, up to a power of two.
     const std::uint32_t stride = mirror->view().vectors.stride;
     std::vector<__half> halves(query_count * stride, __float2half(0));
     for (std::uint32_t q = 0; q < query_count; ++q) {

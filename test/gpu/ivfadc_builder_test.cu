@@ -1,4 +1,4 @@
-// The builder of ivfadc against the CPU's.
+// The ivfadc build on the device against the CPU's.
 #include <gtest/gtest.h>
 
 #include "cluster_fixture.h"

@@ -1,5 +1,5 @@
-// ivfadc with less device memory than the whole index needs: the forms of cuda/ivfadc/form.h, against the whole form
-// and against brute force in float64.
+// ivfadc with less device memory than the whole index needs: the forms of cuda/ivfadc/form.h against the whole form and
+// against brute force in float64.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -33,7 +33,7 @@ using Results = std::vector<std::vector<RowResult>>;
 constexpr std::size_t row_count = 40000;
 constexpr std::size_t query_count = 400;
 
-// The budget that holds this form and not a better one.
+// A budget that holds this form and no better one.
 std::uint64_t budget_for(const IvfOptions& options, const cuda::ivfadc::MirrorSize& size, Form form)
 {
     std::uint64_t better = ~std::uint64_t{0};
@@ -81,7 +81,7 @@ double mean_recall(const Results& found, const Results& truth)
     return sum / static_cast<double>(truth.size());
 }
 
-// Values of rows that both have must be the same bits.
+// The number of rows in both answers whose values differ in a bit.
 std::size_t unequal_values(const Results& a, const Results& b)
 {
     std::size_t unequal = 0;
@@ -96,7 +96,7 @@ std::size_t unequal_values(const Results& a, const Results& b)
     return unequal;
 }
 
-// An index in its whole form and in the form of the case.
+// An index with a searcher in its whole form and one in the form of the case.
 struct Prepared {
     explicit Prepared(const Case& given)
     {
@@ -146,7 +146,7 @@ struct Prepared {
 class IvfadcForm : public testing::TestWithParam<Case>
 {
 protected:
-    // Made once a case: building takes longest.
+    // Built once for each case, as building takes longest.
     void SetUp() override
     {
         const Case given = GetParam();
@@ -216,7 +216,7 @@ TEST_P(IvfadcForm, KeepsRecallAndValues)
     std::printf("\n");
 }
 
-// Everything probed and ranked by values: the answer of brute force itself.
+// All rows ranked by values: the answer of brute force itself.
 TEST_P(IvfadcForm, ContinuationsAreExact)
 {
     const Case given = GetParam();

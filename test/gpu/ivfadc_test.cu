@@ -1,4 +1,4 @@
-// The device's ivfadc against the CPU's on the same arrays, and against brute force in float64.
+// ivfadc on the device against the CPU's on the same arrays, and against brute force in float64.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -31,10 +31,10 @@ struct Case {
     std::size_t dimensions;
     std::int64_t subquantizers;
     std::int64_t opq;
-    bool codes_alone() const { return codes == 0 && refine == 0; }
+    bool only_codes() const { return codes == 0 && refine == 0; }
 };
 
-// An index with a searcher of either device.
+// An index with a searcher on each device.
 struct Both : Index {
     std::unique_ptr<Searcher> device;
 
@@ -75,8 +75,8 @@ bool comes_before_or_equal(const RowResult& a, const RowResult& b)
 }
 
 struct Agreement {
-    double share = 0;         // of the CPU's ids that the device has too
-    std::size_t unequal = 0;  // values that are not the same, of rows that both have
+    double share = 0;         // share of the CPU's rows that the device found
+    std::size_t unequal = 0;  // rows in both answers with different values
     bool ordered = true;
 };
 
@@ -115,7 +115,7 @@ protected:
         const Case given = GetParam();
         rows = random_rows(count, given.dimensions, 1);
         queries = random_rows(asked, given.dimensions, 1);
-        // Queries near rows, but none of them.
+        // Queries near rows, but equal to none.
         for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = queries[i] * 0.98F + 0.01F;
         if (given.metric == Metric::cosine) {
             normalise_rows(rows, given.dimensions);
@@ -131,13 +131,13 @@ protected:
                           {"subquantizers", given.subquantizers},
                           {"opq", given.opq}});
     }
-    double tolerance() const { return GetParam().codes_alone() ? 2e-4 : 0; }
+    double tolerance() const { return GetParam().only_codes() ? 2e-4 : 0; }
     ThreadPool pool{0};
     std::vector<float> rows;
     std::vector<float> queries;
 };
 
-// Small and large batches, few and all probes, small and large k: every way that a search may take.
+// Small and large batches, few and all probes, small and large k: every way of a search.
 TEST_P(DeviceIvfadc, AgreesWithTheCpu)
 {
     make(12000, 600);
@@ -156,23 +156,23 @@ TEST_P(DeviceIvfadc, AgreesWithTheCpu)
                 for (const auto& result : found) ASSERT_EQ(result.size(), k) << what;
                 EXPECT_TRUE(agreement.ordered) << what;
                 EXPECT_EQ(agreement.unequal, 0U) << what;
-                // Few ids of a small batch: one more or less is no error of the search.
-                // Codes of one dimension are full of ties.
-                const bool ties = GetParam().codes_alone() && GetParam().dimensions == 1;
+                // Small batches have few rows, so one row more or less is no error. Codes of one dimension have many
+                // ties.
+                const bool ties = GetParam().only_codes() && GetParam().dimensions == 1;
                 if (batch * k >= 1000 && !ties) EXPECT_GE(agreement.share, 0.995) << what;
             }
         }
     }
 }
 
-// Small batches again and again: launches are recorded and replayed, with other queries, dead rows and numbers.
+// Small batches in turn, which share workspaces, with other queries, dead rows and sizes.
 TEST_P(DeviceIvfadc, RepeatsSmallBatches)
 {
     make(12000, 200);
     const Both index(GetParam().metric, GetParam().dimensions, rows, options(40), pool);
     std::vector<std::uint64_t> dead((12000 + 63) / 64, 0x0f00000000003333ULL);
     const std::size_t dimensions = GetParam().dimensions;
-    const bool ties = GetParam().codes_alone() && dimensions == 1;
+    const bool ties = GetParam().only_codes() && dimensions == 1;
     std::size_t next = 0;
     for (int round = 0; round < 4; ++round) {
         for (const std::size_t batch : {1, 2, 16, 20, 64}) {
@@ -194,7 +194,7 @@ TEST_P(DeviceIvfadc, RepeatsSmallBatches)
     }
 }
 
-// With the shared memory that other devices have: 64 KB on sm_75, 99 KB on sm_86.
+// The shared memory of other devices: 64 KB on sm_75, 99 KB on sm_86.
 TEST_P(DeviceIvfadc, FitsSmallerDevices)
 {
     make(12000, 600);
@@ -209,7 +209,7 @@ TEST_P(DeviceIvfadc, FitsSmallerDevices)
             const Agreement agreement = compare(expected, found, tolerance());
             EXPECT_TRUE(agreement.ordered) << batch;
             EXPECT_EQ(agreement.unequal, 0U) << batch;
-            const bool ties = GetParam().codes_alone() && GetParam().dimensions == 1;
+            const bool ties = GetParam().only_codes() && GetParam().dimensions == 1;
             if (batch >= 40 && !ties) EXPECT_GE(agreement.share, 0.99) << batch;
         }
         context().limit_shared_bytes(SIZE_MAX);
@@ -232,7 +232,7 @@ TEST_P(DeviceIvfadc, LeavesDeadRowsOut)
         }
         EXPECT_GE(compare(expected, found, tolerance()).share, 0.99);
     }
-    // Three rows live: all of them are found with every number of probes.
+    // Three rows are alive: all of them are found for any number of probes.
     std::fill(dead.begin(), dead.end(), ~std::uint64_t{0});
     for (const std::size_t row : {5, 700, 5999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     const std::vector<float> one(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(GetParam().dimensions));
@@ -268,11 +268,12 @@ TEST_P(DeviceIvfadc, ContinuesAfterACursor)
     for (int page = 0; page < 5; ++page) {
         std::vector<RowResult> expected;
         std::vector<RowResult> found;
-        batch.k = page == 3 ? 2500 : 50;  // more than the device sorts
+        // The fourth page is more than the device sorts.
+        batch.k = page == 3 ? 2500 : 50;
         batch.dead = page > 1 ? RowBitmap(dead) : RowBitmap();
         index.searcher->search_exact(batch, distance, row, expected, pool);
         index.device->search_exact(batch, distance, row, found, pool);
-        // Codes' values may differ in their last digits, and so on which side of the cursor a row is.
+        // Values of codes may differ in their last digits, so a row may be on either side of the cursor.
         if (tolerance() == 0) ASSERT_EQ(found.size(), expected.size());
         ASSERT_TRUE(page == 4 || !found.empty());
         if (found.empty()) break;
@@ -302,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Metric::cosine, 2, 0, 100, 0, 0}, Case{Metric::cosine, 2, 2, 33, 0, 0},
                     Case{Metric::inner_product, 2, 1, 40, 0, 0}, Case{Metric::inner_product, 2, 0, 24, 0, 0}));
 
-// Rows of one value come in order of their numbers, page by page, until every row was offered once.
+// Rows of one value come in the order of their numbers, page by page, until every row was returned once.
 TEST(DeviceIvfadcShapes, ContinuesThroughTies)
 {
     ThreadPool pool(0);
@@ -337,7 +338,7 @@ TEST(DeviceIvfadcShapes, ContinuesThroughTies)
     EXPECT_EQ(offered, 5000U);
 }
 
-// Ties everywhere: all rows pass the limits, and the dense form takes over.
+// Ties everywhere: all rows pass the limits, and the search is repeated with dense scores.
 TEST(DeviceIvfadcShapes, ManyDuplicates)
 {
     ThreadPool pool(0);
@@ -357,14 +358,14 @@ TEST(DeviceIvfadcShapes, ManyDuplicates)
     }
 }
 
-// A scan of more items than one launch takes: many queries that probe all of many lists, most of whose neighbours are
-// in lists far down.
+// More items than one launch scans: many queries probe all of many lists, and most of the neighbours are in far lists.
 TEST(DeviceIvfadcShapes, ManyItems)
 {
     ThreadPool pool(0);
     constexpr std::size_t dimensions = 16;
     constexpr std::size_t count = 16384;
-    constexpr std::size_t together = 200;  // few enough for dense scores
+    // Few enough for dense scores.
+    constexpr std::size_t together = 200;
     constexpr std::int64_t lists = 1100;
     const std::vector<float> rows = random_rows(36000, dimensions, 12);
     std::vector<float> queries = random_rows(count, dimensions, 12);
@@ -407,7 +408,7 @@ TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
     }
 }
 
-// Bytes have a scale for each row: rows far from all others take no precision from them.
+// Bytes have a scale for each row, so distant rows do not reduce the precision of the others.
 TEST(DeviceIvfadcShapes, BytesBesideHugeRows)
 {
     ThreadPool pool(0);
@@ -446,7 +447,7 @@ TEST(DeviceIvfadcShapes, BytesOfWideRows)
     }
 }
 
-// The bytes that the device's builder makes are those of the CPU's, given the same lists.
+// The device's builder makes the bytes of the CPU's, given the same lists.
 TEST(DeviceIvfadcShapes, EncodesTheBytesOfTheCpu)
 {
     for (const std::size_t dimensions : {1, 3, 33, 128, 1536}) {
@@ -566,7 +567,7 @@ TEST(DeviceIvfadcShapes, RandomRotation)
     }
 }
 
-// Bounds by shares of a range: one list far away, scores that differ by nothing, more lists than blocks count.
+// Bounds by bins of a range of scores: one distant list, almost equal scores, and more lists than few_queries.h takes.
 TEST(DeviceIvfadcShapes, UnevenScores)
 {
     ThreadPool pool(0);

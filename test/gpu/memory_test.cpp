@@ -1,5 +1,5 @@
-// Device memory: budgets, relief and placement, with several contexts on one device; and an engine whose budget on the
-// device is too small for its requests, which it answers all the same.
+// Device memory: budgets, relief and placement, with several contexts on one device, and an engine that answers all
+// requests although its budget on the device is too small for them.
 #include <gtest/gtest.h>
 
 #include "cluster/staging.h"
@@ -57,7 +57,7 @@ TEST(DeviceMemory, IsFilledOnEveryDevice)
     if (devices < 2) GTEST_SKIP() << "one device only";
     ThreadPool pool(2);
     const std::vector<std::byte> sent(20 << 20, std::byte{7});
-    // In turns: the memory kept from one copy for the next is of the right device.
+    // In turns: memory that is reused for the next copy must belong to the right device.
     for (int turn = 0; turn < 4; ++turn) {
         Context context(turn % devices, 0);
         const Context::Lease stream = context.lease(cuda::Priority::build);
@@ -86,7 +86,7 @@ TEST(DeviceMemory, AsksForReliefBeforeItFails)
     EXPECT_EQ(context.pool().used(), std::uint64_t{30} << 20);
 }
 
-// An allocation beyond the device's memory fails as one beyond the budget does, under any budget.
+// An allocation beyond the device's memory fails like one beyond the budget, whatever the budget.
 TEST(DeviceMemory, OfTheDeviceMayBeShort)
 {
     Context context(0, ~std::uint64_t{0});
@@ -96,14 +96,15 @@ TEST(DeviceMemory, OfTheDeviceMayBeShort)
     EXPECT_EQ(context.pool().used(), std::uint64_t{1} << 20);
 }
 
-// Exhausted host memory does not make an index leave its device.
+// Exhausted host memory does not evict an index from its device.
 TEST(DeviceMemory, OfTheHostMayBeShort)
 {
     Context context(0, 0);
     const std::uint64_t before = cuda::pinned_bytes();
     const Context::Lease stream = context.lease(cuda::Priority::build);
     try {
-        const cuda::PinnedArray<std::byte> all(std::size_t{1} << 48);  // more than can have addresses
+        // More than the address space.
+        const cuda::PinnedArray<std::byte> all(std::size_t{1} << 48);
         FAIL() << "there is so much";
     } catch (const DeviceOutOfMemory&) {
         FAIL() << "the device has nothing to do with it";
@@ -152,7 +153,7 @@ TEST(Placement, GoesWhereTheMostRoomIs)
     EXPECT_THROW(cuda::roomiest({}), std::runtime_error);
 }
 
-// Serves from contexts of its own, as the module does from the devices named.
+// A device of the engine with its own contexts, in place of the module's.
 class GpuDevice : public Device
 {
 public:
@@ -200,7 +201,7 @@ MirrorStatus status_of(EngineClient& client, const TestIndex& index, StatusReply
     return {};
 }
 
-// Searches as a backend does: loads an index that is not resident, and searches again.
+// Searches as a backend does: loads an index that is not resident and searches again.
 SearchOutcome answer(EngineClient& client, const TestIndex& index, const BuiltIndex& built, std::uint32_t k,
                      std::size_t count, const std::vector<float>& queries)
 {
@@ -233,7 +234,7 @@ class SmallBudget : public testing::TestWithParam<std::tuple<Method, std::uint64
 {
 };
 
-// From next to nothing to enough for all: builds and searches answer, on the device or on the CPU.
+// For budgets from almost nothing to enough for all, builds and searches are answered by the device or the CPU.
 TEST_P(SmallBudget, NobodyNotices)
 {
     const auto [method, budget] = GetParam();
@@ -249,7 +250,8 @@ TEST_P(SmallBudget, NobodyNotices)
         ASSERT_EQ(outcome.counts.size(), count);
         for (const std::uint32_t one : outcome.counts) ASSERT_EQ(one, k);
         if (k == 10) {
-            const double least = count == 1 ? 0.8 : 0.98;  // one row more or less of ten is no error
+            // With ten rows, one more or less is no error.
+            const double least = count == 1 ? 0.8 : 0.98;
             EXPECT_GE(recall_of(index, outcome, queries, std::min<std::size_t>(count, 50), 10), least) << count;
         }
         StatusReply engine;
@@ -273,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(Budgets, SmallBudget,
                                                           std::uint64_t{5} << 20, std::uint64_t{12} << 20,
                                                           std::uint64_t{40} << 20, std::uint64_t{2} << 30)));
 
-// Several GPUs: the second index goes where the first is not, and an idle one makes room for a third.
+// Several GPUs: the second index goes to the other device.
 TEST(SeveralDevices, IndexesAreSpreadAndEvicted)
 {
     GpuDevice device{std::uint64_t{60} << 20, std::uint64_t{60} << 20};

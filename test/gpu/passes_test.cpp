@@ -1,5 +1,5 @@
-// The steps of exact search on the device, each by itself: canonical distances, proposals, the values of entries, plans
-// of wide searches and the pace at which work goes into a stream.
+// The steps of exact search on the device, each separately: canonical distances, proposals, values of entries, plans of
+// wide searches, and the pace of work in a stream.
 #include <cuda_fp16.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ bool is_busy(cudaStream_t stream)
     return busy;
 }
 
-// The host does not wait for the first step and the steps that fit beside it; then it waits for the device.
+// The host does not wait for the first step and the steps that fit beside it; after that it waits for the device.
 TEST(Pace, WaitsBetweenStepsOfMuchWork)
 {
     const auto stream = device().lease(Priority::search);
@@ -109,7 +109,7 @@ DeviceArray<T> copy_of(const std::vector<T>& values, cudaStream_t stream)
     return copy;
 }
 
-// Entries of two slots that name a few rows again and again.
+// The entries of two slots, which repeat a few rows.
 struct RepeatedEntries {
     static constexpr std::uint32_t dimensions = 16384;
     static constexpr std::uint32_t distinct = 64;
@@ -121,7 +121,7 @@ struct RepeatedEntries {
         proposed.reserve(2 * capacity);
         for (std::uint32_t i = 0; i < 2 * capacity; ++i) proposed.push_back({0, i % distinct});
     }
-    // The values' keys and rows take the place of those entries that are counted.
+    // Runs value_entries(), which replaces the counted entries by the keys of their values, and returns keys and rows.
     void make_values(std::vector<std::uint64_t>& keys, std::vector<std::uint32_t>& numbers) const
     {
         const auto stream = device().lease(Priority::search);
@@ -150,7 +150,7 @@ struct RepeatedEntries {
         read_back(keys.data(), entries.data(), entries.bytes(), stream, "test");
         read_back(numbers.data(), found.data(), found.bytes(), stream, "test");
     }
-    // Keys of positive values are their bits, with the sign's set.
+    // Keys of positive values are their bits with the sign bit set.
     std::uint64_t key(std::uint32_t slot, std::uint32_t position) const
     {
         const float* row = data.rows.data() + std::size_t{order.row_of(position)} * dimensions;
@@ -165,7 +165,7 @@ struct RepeatedEntries {
     std::vector<Proposal> proposed;
 };
 
-// A slot with more entries than one launch may value.
+// A slot with more entries than one launch values.
 TEST(EntryValues, OfSeveralLaunches)
 {
     const RepeatedEntries entries;
@@ -186,7 +186,7 @@ TEST(EntryValues, OfSeveralLaunches)
     }
 }
 
-// The matrix kernels and the streaming one propose the same pairs, up to those at the threshold itself.
+// The matrix kernels and the streaming kernel propose the same pairs, except at the threshold itself.
 TEST(Proposals, PathsAgree)
 {
     for (const std::uint32_t dimensions : {20U, 128U, 200U, 512U}) {
@@ -222,7 +222,7 @@ TEST(Proposals, PathsAgree)
             std::vector<float> host(300 * width);
             check(cudaMemcpyAsync(host.data(), maxima.data(), host.size() * 4, cudaMemcpyDefault, stream), "copy");
             stream.stream().synchronize();
-            // Groups differ between the kernels within a tile of 128 rows.
+            // Groups within a tile of 128 rows differ between the kernels.
             for (std::size_t i = 0; i < host.size(); i += 4) std::sort(&host[i], &host[i] + 4);
             found.push_back(host);
         };
@@ -233,7 +233,8 @@ TEST(Proposals, PathsAgree)
             double scale = 0;
             for (const float score : found[0]) scale = std::max(scale, std::fabs(double{score}));
             double largest = 0;
-            // The largest of each tile of 128 is the same in any grouping. (Poison is not a number: it stays largest.)
+            // The largest score of each tile of 128 is the same in any grouping. (Poison is NaN, which `largest` then
+            // keeps.)
             for (std::size_t i = 3; i < found[0].size(); i += 4) {
                 const double difference = std::fabs(found[0][i] - found[path][i]) / scale;
                 largest = difference <= largest ? largest : difference;

@@ -30,14 +30,14 @@ struct Selected {
 
 struct Matrix {
     SelectShape shape;
-    std::int64_t offset = 0;  // of the first value, to misalign rows
+    std::int64_t offset = 0;  // of the first value, which misaligns the rows
     std::vector<float> values;
-    std::vector<std::uint32_t> ids;  // empty: columns
+    std::vector<std::uint32_t> ids;  // empty: ids are columns
 
     explicit Matrix(const SelectShape& s, std::int64_t o = 0) : shape(s), offset(o)
     {
         values.assign(static_cast<std::size_t>(s.rows * s.stride + o),
-                      -infinity);  // gaps between rows must not be seen
+                      -infinity);  // gaps between rows must not be read
     }
     float* row(std::int64_t i) { return values.data() + offset + i * shape.stride; }
     const float* row(std::int64_t i) const { return values.data() + offset + i * shape.stride; }
@@ -164,9 +164,9 @@ void scatter_ids(Matrix& matrix, std::mt19937& random)
 {
     matrix.ids.resize(matrix.values.size());
     std::iota(matrix.ids.begin(), matrix.ids.end(), 0u);
-    for (auto& id : matrix.ids) id = id * 2654435761u;  // distinct, in no order
+    for (auto& id : matrix.ids) id = id * 2654435761u;  // distinct and unordered
     if (random() % 4 == 0)
-        for (auto& id : matrix.ids) id %= 3;  // the same id many times
+        for (auto& id : matrix.ids) id %= 3;  // ids repeat
 }
 
 TEST_F(SelectTest, AwkwardShapes)
@@ -215,7 +215,7 @@ TEST_F(SelectTest, ManyRows)
         }
 }
 
-// Rows made against the sample: its values are far below, or far above, all others.
+// Rows that mislead the sample: the sampled values are far below, or far above, all others.
 TEST_F(SelectTest, MisleadingSamples)
 {
     for (const std::uint32_t parts : {256u, 512u, 1024u, 2048u})
@@ -235,7 +235,7 @@ TEST_F(SelectTest, MisleadingSamples)
             }
 }
 
-// Deterministic bit for bit from run to run.
+// The same bits in every run.
 TEST_F(SelectTest, Deterministic)
 {
     Matrix matrix({40, 60000, 60000, 2000});
@@ -253,7 +253,7 @@ TEST_F(SelectTest, RefusesShapes)
     EXPECT_EQ(select_workspace_bytes({0, 10, 10, 1}), 0u);
 }
 
-// Two warps see halves of the row; the first then takes the other's queue.
+// Two warps select from one half of the row each; then the first merges the queue of the second.
 template <int capacity>
 __global__ void queue_kernel(const float* values, unsigned count, int k, float* selected, std::uint32_t* ids)
 {

@@ -1,5 +1,5 @@
-// A context of the first device, without a budget of its own, for all tests: a process can have only some dozens, each
-// has a memory pool.
+// One context of the first device for all tests, with the default budget: every context has a memory pool, so a process
+// can have only some dozens.
 #pragma once
 
 #include "device/context.h"

@@ -1,4 +1,4 @@
-// A kernel that writes to an invalid address ends the whole context: the process ends with a line on stderr, and the
+// A kernel that writes to an invalid address ends the whole context. The process exits with a line on stderr, and the
 // launcher starts another engine.
 #include <gtest/gtest.h>
 
@@ -26,13 +26,13 @@ void fail(bool exit_first)
         stream.stream().synchronize();
     } catch (const cuda::CudaError& error) {
         std::fprintf(stderr, "%s: %s\n", error.sticky() ? "sticky" : "passing", error.what());
-        // Nothing works any more.
+        // The context does not work any more.
         std::_Exit(cudaFree(nullptr) != cudaSuccess ? 7 : 8);
     }
     std::_Exit(0);
 }
 
-// The context is lost, and the call that reports it gives a code that does not say so.
+// The context is lost, but the call that reports it returns a code that is not sticky.
 void fail_with_another_code()
 {
     cuda::Context context(0, 0);
@@ -51,7 +51,7 @@ void fail_with_another_code()
 class StickyError : public testing::Test
 {
 protected:
-    // Each in a process of its own, with a context of its own.
+    // Each death test runs in a process of its own, with its own context.
     void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 using StickyErrorDeathTest = StickyError;

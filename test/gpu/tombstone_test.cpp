@@ -1,4 +1,4 @@
-// Dead rows of every method on the device: their bitmap is known by its version, and never compared.
+// Dead rows of every method on the device: their bitmap is cached by its version and never compared.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -42,7 +42,7 @@ protected:
         searcher = on_device(index, GetParam(), pool);
     }
 
-    // The nearest rows of row `asked`: the first query alone or in a batch.
+    // The nearest rows of row `asked`, which is the first query of a batch of `count`.
     std::vector<RowResult> ask(std::size_t asked, const Bits& dead, std::uint64_t version, std::size_t count = 1) const
     {
         std::vector<float> queries;
@@ -62,7 +62,7 @@ protected:
         searcher->search(batch, results, pool);
         return results[0];
     }
-    // Whether the row, asked for itself, is found.
+    // Whether a query equal to the row finds it.
     bool finds(std::size_t row, const Bits& dead, std::uint64_t version, std::size_t count = 1) const
     {
         const std::vector<RowResult> found = ask(row, dead, version, count);
@@ -108,7 +108,7 @@ TEST_P(Tombstones, ChangeFromSearchToSearch)
         EXPECT_FALSE(finds(100, two, second, count));
         EXPECT_FALSE(finds(101, two, second, count));
         EXPECT_FALSE(finds(2999, two, second, count));
-        // A search that began earlier still has its bitmap.
+        // An earlier search still has its bitmap.
         EXPECT_TRUE(finds(101, one, first, count));
         EXPECT_FALSE(finds(101, two, second, count));
         EXPECT_TRUE(finds(101, none, 0, count));
@@ -145,7 +145,7 @@ TEST_P(Tombstones, WithoutAVersionAreThoseGiven)
     EXPECT_FALSE(finds(101, killing({101}), 0));
 }
 
-// Bitmaps that end before the last row: rows beyond the end are alive.
+// Bitmaps that end before the last row: rows beyond their end are alive.
 TEST_P(Tombstones, MayBeShorterThanTheIndex)
 {
     const Bits bits = {std::uint64_t{1} << 5};

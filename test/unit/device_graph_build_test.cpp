@@ -180,7 +180,7 @@ TEST(LaunchConfigs, FindTheSameInEveryBatch)
             EXPECT_EQ(other.traversal.again, one.traversal.again);
             EXPECT_EQ(other.seeds, one.seeds);
             EXPECT_EQ(other.starts, one.starts);
-            EXPECT_EQ(other.team, one.team);
+            EXPECT_EQ(other.logical_warp, one.logical_warp);
             EXPECT_EQ(other.wanted, one.wanted);
         }
     }
@@ -201,11 +201,11 @@ TEST(LaunchConfigs, AreWhatADeviceCanDo)
                 }
                 const LaunchConfig shape = launch_config(settings, ef, 10, 300, ground_of(shared));
                 EXPECT_LE(shape.shared_bytes, shared) << "ef " << ef << ", option " << option;
-                EXPECT_GE(shape.traversal.most_fresh, shape.traversal.together() * shape.traversal.degree);
+                EXPECT_GE(shape.traversal.most_batch, shape.traversal.together() * shape.traversal.degree);
                 EXPECT_GE(shape.traversal.length, shape.traversal.ef);
                 EXPECT_LE(shape.wanted, shape.traversal.ef);
-                EXPECT_LE(shape.team, shape.lanes);
-                EXPECT_GE(shape.team, 4);
+                EXPECT_LE(shape.logical_warp, shape.lanes);
+                EXPECT_GE(shape.logical_warp, 4);
                 EXPECT_LE(shape.block_threads(), 256);
                 EXPECT_GE(shape.launch_queries, 1);
                 if (shape.lanes < 32) {
@@ -229,10 +229,10 @@ TEST(LaunchConfigs, OfFewQueriesReadAhead)
         EXPECT_EQ(one.traversal.again, many.traversal.again);
         EXPECT_EQ(one.starts, many.starts);
         EXPECT_EQ(one.wanted, many.wanted);
-        EXPECT_EQ(one.team, many.team);
+        EXPECT_EQ(one.logical_warp, many.logical_warp);
         EXPECT_TRUE(one.ranks);
         EXPECT_FALSE(many.ranks);
-        EXPECT_EQ(one.traversal.ahead, one.helps ? 0 : one.traversal.together());
+        EXPECT_EQ(one.traversal.ahead, one.shares_scores ? 0 : one.traversal.together());
         EXPECT_EQ(many.traversal.ahead, 0);
         EXPECT_EQ(many.traversal.ranked, 0);
         EXPECT_EQ(many.cluster, 1);
@@ -256,7 +256,7 @@ TEST(LaunchConfigs, OfFewQueriesShareSeeds)
     EXPECT_EQ(one.cluster, 4);
     EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
-    EXPECT_GE(one.traversal.most_fresh, one.gathered());
+    EXPECT_GE(one.traversal.most_batch, one.gathered());
     // A search that keeps this many rows has one block.
     limits.rows = 60000;
     EXPECT_EQ(launch_config({}, 4000, 26, 1, limits).cluster, 1);
@@ -277,41 +277,41 @@ TEST(LaunchConfigs, OfLongSearchesAreHelped)
     limits.clusters = true;
     limits.multiprocessors = 132;
     limits.seeds = 2500;
-    EXPECT_FALSE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config({}, 80, 26, 1, limits).shares_scores);
     for (const std::size_t ef : {96, 192, 1000}) {
         const LaunchConfig one = launch_config({}, ef, 26, 1, limits);
         const LaunchConfig many = launch_config({}, ef, 26, 10000, limits);
         EXPECT_GT(one.traversal.steps, most_together);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
         EXPECT_EQ(one.traversal.together(), one.traversal.most_together);
-        EXPECT_TRUE(one.helps);
-        EXPECT_FALSE(many.helps);
+        EXPECT_TRUE(one.shares_scores);
+        EXPECT_FALSE(many.shares_scores);
         EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
-        EXPECT_GE(one.traversal.most_fresh, one.traversal.steps * one.traversal.degree);
+        EXPECT_GE(one.traversal.most_batch, one.traversal.steps * one.traversal.degree);
         EXPECT_LE(one.shared_bytes, limits.shared_bytes);
         EXPECT_GE(one.layout().rows, one.layout().task + sizeof(ClusterTask));
     }
     // Rows that are long are shared sooner, however few seeds there are.
     limits.row_bytes = 1536;
-    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).shares_scores);
     limits.seeds = 100;
-    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).shares_scores);
     ParameterList settings;
     settings.set("help", 1);
-    EXPECT_FALSE(launch_config(settings, 192, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config(settings, 192, 26, 1, limits).shares_scores);
     limits.clusters = false;
-    EXPECT_FALSE(launch_config({}, 192, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config({}, 192, 26, 1, limits).shares_scores);
 }
 
 TEST(LaunchConfigs, ArraysLieApart)
 {
     const LaunchConfig shape = launch_config({}, 100, 10, 1000, ground_of(227 << 10));
-    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_fresh);
+    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_batch);
     EXPECT_GE(layout.entries, layout.query + 512);
     EXPECT_GE(layout.kept, layout.entries + (2 * 100 + 1) * 8);
-    EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_fresh * 4);
+    EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_batch * 8);
+    EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_batch * 8);
+    EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_batch * 4);
     EXPECT_GE(layout.again, layout.parents + shape.traversal.warps * shape.traversal.steps * 4);
     EXPECT_GE(layout.counters, layout.again + shape.traversal.again * 4);
     EXPECT_GE(layout.visited, layout.counters + queue_counters * 4);

@@ -61,7 +61,7 @@ TEST_P(Queues, KeepTheBestThatWereOffered)
         const auto batches = some_batches(work, random);
         TraversalShape shape;
         shape.length = work.length;
-        shape.most_fresh = work.batch;
+        shape.most_batch = work.batch;
         const HostMemory memory(shape);
         std::vector<Entry> found;
         bool trimmed = false;

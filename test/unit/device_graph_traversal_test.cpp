@@ -12,7 +12,6 @@
 #include "graph/launch_config.h"
 #include "graph/traversal.h"
 #include "host_group.h"
-#include "methods/graph/description.h"
 
 namespace pgwarp::test
 {
@@ -66,7 +65,7 @@ struct Found {
     std::uint32_t scored = 0;
 };
 
-std::uint32_t most_fresh(std::uint32_t steps)
+std::uint32_t most_batch(std::uint32_t steps)
 {
     return std::max(16U, std::min(steps, most_together) * Graph::degree);
 }
@@ -132,7 +131,7 @@ TraversalShape shape_of(const Setting& setting, std::uint32_t again)
     shape.length = setting.length;
     shape.steps = setting.steps;
     shape.degree = Graph::degree;
-    shape.most_fresh = most_fresh(setting.steps);
+    shape.most_batch = most_batch(setting.steps);
     shape.degree_inverse = inverse_of(Graph::degree);
     shape.warps = setting.threads;
     shape.again = again;
@@ -199,13 +198,14 @@ class HostBlockCluster
 {
 public:
     static constexpr bool shares = true;
-    HostBlockCluster(std::uint32_t size, std::uint32_t own, bool helps, const HostMemory& leader, std::barrier<>& all)
-        : size_(size), own_(own), helps_(helps), leader_(leader), all_(all)
+    HostBlockCluster(std::uint32_t size, std::uint32_t own, bool shares_scores, const HostMemory& leader,
+                     std::barrier<>& all)
+        : size_(size), own_(own), shares_scores_(shares_scores), leader_(leader), all_(all)
     {
     }
     std::uint32_t size() const { return size_; }
     std::uint32_t own() const { return own_; }
-    bool helps() const { return helps_; }
+    bool shares_scores() const { return shares_scores_; }
     const HostMemory& leader() const { return leader_; }
     void begin() const {}
     void arrive() const {}
@@ -214,18 +214,18 @@ public:
 private:
     std::uint32_t size_;
     std::uint32_t own_;
-    bool helps_;
+    bool shares_scores_;
     const HostMemory& leader_;
     std::barrier<>& all_;
 };
 
 // Searches with `groups` groups of threads together; returns the answer and the number of scored rows.
 Found search_together(const Graph& graph, float query, const TraversalStarts& starts, const Setting& setting,
-                      std::uint32_t again, std::uint32_t groups, bool helps)
+                      std::uint32_t again, std::uint32_t groups, bool shares_scores)
 {
     TraversalShape shape = shape_of(setting, again);
-    shape.most_fresh = std::max(shape.most_fresh, setting.steps * Graph::degree);
-    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_fresh);
+    shape.most_batch = std::max(shape.most_batch, setting.steps * Graph::degree);
+    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_batch);
     std::deque<HostMemory> memories;
     for (std::uint32_t i = 0; i < groups; ++i) memories.emplace_back(shape, gathered);
     std::barrier all(groups * setting.threads);
@@ -239,10 +239,10 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
             visited.clear();
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
                 group, shape, memories[own], visited, scores, graph.neighbours.data());
-            const HostBlockCluster others(groups, own, helps, memories[0], all);
+            const HostBlockCluster others(groups, own, shares_scores, memories[0], all);
             traversal.run(starts, others);
             if (own > 0) return;
-            if (helps) others.wait();
+            if (shares_scores) others.wait();
             if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), traversal.counts().scored};
         });
     };
@@ -273,13 +273,13 @@ TEST_P(Options, FindTheSameTogether)
         const auto count = static_cast<std::uint32_t>(starts.size());
         const auto expected = plain_search(graph, query, starts, setting.ef, setting.steps, again, setting.early);
         for (const bool all_rows : {true, false}) {
-            for (const bool helps : {false, true}) {
-                if (helps && (groups == 1 || setting.selected)) continue;
-                if (!helps && groups > 1 && !all_rows) continue;
+            for (const bool shares_scores : {false, true}) {
+                if (shares_scores && (groups == 1 || setting.selected)) continue;
+                if (!shares_scores && groups > 1 && !all_rows) continue;
                 const Found found =
                     search_together(graph, query, {starts.data(), count, kept_starts, 0, false, all_rows}, setting,
-                                    again, groups, helps);
-                EXPECT_EQ(found.rows, expected) << groups << " groups" << (helps ? " that help" : "");
+                                    again, groups, shares_scores);
+                EXPECT_EQ(found.rows, expected) << groups << " groups" << (shares_scores ? " that help" : "");
                 EXPECT_GE(found.scored, found.rows.size());
             }
         }
@@ -368,10 +368,31 @@ TEST(Traversal, TheFiltersLoseLittle)
     EXPECT_GT(same_cuckoo, all * 98 / 100);
 }
 
-GraphChoices choices(GraphChoices::Visited visited, bool bounded, bool selected, bool deletes, int queries, int steps)
-{
-    return {visited, bounded, selected, deletes, queries, steps};
-}
+constexpr int hash = static_cast<int>(VisitedKind::hash);
+constexpr int bloom = static_cast<int>(VisitedKind::bloom);
+constexpr int cuckoo = static_cast<int>(VisitedKind::cuckoo);
+
+// The settings of a session, as src/methods/graph/description.cpp names them.
+struct GraphChoices {
+    int visited = -1;  // VisitedKind; -1: usual
+    bool bounded_queue = true;
+    bool selected_insertion = false;
+    bool visited_deletion = false;
+    int multi_query = 0;
+    int multi_step = 0;
+
+    ParameterList settings() const
+    {
+        ParameterList settings;
+        if (visited >= 0) settings.set("visited", visited);
+        if (!bounded_queue) settings.set("unbounded_queue", 1);
+        if (selected_insertion) settings.set("selected_insertion", 1);
+        if (visited_deletion) settings.set("visited_deletion", 1);
+        if (multi_query > 0) settings.set("multi_query", multi_query);
+        if (multi_step > 0) settings.set("multi_step", multi_step);
+        return settings;
+    }
+};
 
 class Choices : public testing::TestWithParam<GraphChoices>
 {
@@ -388,9 +409,7 @@ protected:
     }
     LaunchConfig shape_of(const GraphChoices& chosen) const
     {
-        ParameterList settings;
-        chosen.add_to(settings);
-        return launch_config(settings, 40, 10, 1000, limits_);
+        return launch_config(chosen.settings(), 40, 10, 1000, limits_);
     }
 
     DeviceLimits limits_;
@@ -402,10 +421,10 @@ TEST_P(Choices, ReachTheShape)
     const GraphChoices chosen = GetParam();
     const LaunchConfig shape = shape_of(chosen);
     const LaunchConfig usual = shape_of({});
-    const bool named = chosen.visited != GraphChoices::Visited::usual;
+    const bool named = chosen.visited >= 0;
     EXPECT_EQ(shape.visited, named ? static_cast<VisitedKind>(chosen.visited) : usual.visited);
     EXPECT_EQ(shape.traversal.length, chosen.bounded_queue ? 40U : 160U);
-    EXPECT_EQ(shape.traversal.deletes, chosen.visited_deletion && chosen.visited != GraphChoices::Visited::bloom);
+    EXPECT_EQ(shape.traversal.deletes, chosen.visited_deletion && chosen.visited != bloom);
     EXPECT_EQ(shape.traversal.selected, chosen.selected_insertion || chosen.visited_deletion);
     EXPECT_EQ(shape.traversal.steps,
               chosen.multi_step > 0 ? static_cast<std::uint32_t>(chosen.multi_step) : usual.traversal.steps);
@@ -445,25 +464,13 @@ TEST_P(Choices, FindWhatAPlainSearchFinds)
     EXPECT_GE(shared, all * 95 / 100);
 }
 
-using V = GraphChoices::Visited;
 INSTANTIATE_TEST_SUITE_P(
     Traversal, Choices,
-    testing::Values(GraphChoices{}, choices(V::hash, true, false, false, 1, 1),
-                    choices(V::hash, false, false, false, 0, 0), choices(V::hash, true, true, false, 2, 4),
-                    choices(V::hash, true, false, true, 4, 3), choices(V::bloom, true, false, false, 0, 0),
-                    choices(V::bloom, true, true, false, 0, 2), choices(V::bloom, true, false, true, 0, 1),
-                    choices(V::cuckoo, true, true, false, 0, 1), choices(V::cuckoo, false, false, true, 4, 16)));
-
-TEST(UsualChoices, AreLeftOut)
-{
-    ParameterList settings;
-    GraphChoices{}.add_to(settings);
-    EXPECT_EQ(settings.count, 0U);
-    choices(V::hash, false, true, true, 4, 16).add_to(settings);
-    EXPECT_EQ(settings.count, 6U);
-    for (const int queries : {0, 1, 2, 4}) EXPECT_TRUE(GraphChoices::may_share_warp(queries));
-    for (const int queries : {-1, 3, 5, 32}) EXPECT_FALSE(GraphChoices::may_share_warp(queries));
-}
+    testing::Values(GraphChoices{}, GraphChoices{hash, true, false, false, 1, 1},
+                    GraphChoices{hash, false, false, false, 0, 0}, GraphChoices{hash, true, true, false, 2, 4},
+                    GraphChoices{hash, true, false, true, 4, 3}, GraphChoices{bloom, true, false, false, 0, 0},
+                    GraphChoices{bloom, true, true, false, 0, 2}, GraphChoices{bloom, true, false, true, 0, 1},
+                    GraphChoices{cuckoo, true, true, false, 0, 1}, GraphChoices{cuckoo, false, false, true, 4, 16}));
 
 template <class Visited>
 class VisitedRows : public testing::Test

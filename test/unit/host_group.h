@@ -17,7 +17,7 @@ namespace pgwarp::test
 class HostGroup
 {
 public:
-    static constexpr bool alone = true;
+    static constexpr bool exclusive = true;
 
     HostGroup(std::uint32_t rank, std::uint32_t size, std::barrier<>* barrier)
         : rank_(rank), size_(size), barrier_(barrier)
@@ -98,8 +98,8 @@ public:
     explicit HostMemory(const cuda::graph::TraversalShape& shape, std::uint32_t gathered = 0)
         : shape_(shape),
           entries_(2 * shape.length),
-          kept_(cuda::graph::kept_room(shape.most_fresh)),
-          rows_(shape.most_fresh + behind, untouched),
+          kept_(cuda::graph::kept_room(shape.most_batch)),
+          rows_(shape.most_batch + behind, untouched),
           parents_(shape.warps * shape.places()),
           again_(shape.again),
           first_(cuda::graph::no_entry),

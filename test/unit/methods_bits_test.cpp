@@ -208,20 +208,20 @@ TEST_P(GraphOfBits, Grows)
     const Index old = make_index(Method::graph, GetParam(), words, {rows.begin(), middle}, pool);
     const auto merge_builder = make_graph_merge_builder(old.shape, old.builder->effective_options());
     for (const ArrayShape& array : old.builder->arrays()) merge_builder->give(array, 0, old.contents(array));
-    RowBuffer fresh(words);
+    RowBuffer new_rows(words);
     for (std::size_t i = half; i < 6000; ++i) {
         const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
-        fresh.append({&tid, 1}, std::span(rows).subspan(i * words, words));
+        new_rows.append({&tid, 1}, std::span(rows).subspan(i * words, words));
     }
-    merge_builder->run(fresh, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    merge_builder->run(new_rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::vector<ArrayShape> arrays;
     std::vector<std::vector<std::byte>> bytes;
     for (const ArrayShape& made : merge_builder->arrays()) {
         ArrayShape whole = made;
         std::vector<std::byte> contents;
-        const bool fresh_only = std::string(made.name) == "vectors" ||
-                                (std::string(made.name) == array_neighbours && made.rows == 6000 - half);
-        if (fresh_only) {
+        const bool new_only = std::string(made.name) == "vectors" ||
+                              (std::string(made.name) == array_neighbours && made.rows == 6000 - half);
+        if (new_only) {
             const std::vector<ArrayShape> before = old.builder->arrays();
             contents = old.contents(*find_array(before, made.name));
             whole.rows += half;

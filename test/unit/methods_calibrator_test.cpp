@@ -187,7 +187,7 @@ TEST_P(Recalibration, DeadRowsAreNoNeighbours)
     Given given{all_rows(6000)};
     given.dead.resize((6000 + 63) / 64);
     for (std::size_t row = 0; row < 6000; ++row) {
-        if (mix_hash(row) % 5 != 0) given.dead[row / 64] |= std::uint64_t{1} << (row % 64);
+        if (mix_hash(row) % 5 != 0) set_bit(given.dead, row);
     }
     const Calibration built = index.builder->calibration();
     const Calibration anew = measure_anew(index, GetParam().kept, pool, given);

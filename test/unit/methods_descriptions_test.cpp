@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bit_fixture.h"
+#include "list_fixture.h"
 #include "methods/arrays.h"
 #include "methods/options.h"
 #include "methods_fixture.h"
@@ -47,12 +48,17 @@ std::vector<ParameterList> option_lists(const MethodDescription& method, const I
 
 IndexShape column_of(const MethodDescription& method, const Comparison& comparison)
 {
-    IndexShape shape{};
-    shape.method = method.method;
-    shape.element = comparison.element;
-    shape.metric = static_cast<std::uint8_t>(comparison.metric);
-    shape.dimensions = width;
-    return shape;
+    return Index::shape_of(method.method, comparison.metric, width, comparison.element);
+}
+
+OwnedRows rows_of(const Comparison& comparison)
+{
+    if (is_list(comparison.element))
+        return random_lists(rows, 10, width, comparison.element == ElementType::weighted_list, 3);
+    const bool bits = comparison.element == ElementType::bit;
+    std::vector<float> vectors = bits ? clustered_bits(rows, width * 32, 3) : random_rows(rows, width, 3);
+    if (comparison.metric == Metric::cosine) normalise_rows(vectors, width);
+    return OwnedRows(dense_rows(vectors.data(), rows, width));
 }
 
 std::string name_of(const MethodDescription& method, const Comparison& comparison, const ParameterList& options)
@@ -89,14 +95,12 @@ TEST(Descriptions, AreWhatBuildsMakeAndSearchersPromise)
     ThreadPool pool(2);
     for (const MethodDescription* method : method_descriptions()) {
         for (const Comparison& comparison : method->comparisons) {
-            const bool bits = comparison.element == ElementType::bit;
-            std::vector<float> vectors = bits ? clustered_bits(rows, width * 32, 3) : random_rows(rows, width, 3);
-            if (comparison.metric == Metric::cosine) normalise_rows(vectors, width);
             if (comparison.element == ElementType::float16) continue;  // rows arrive as floats of halves
-            for (const ParameterList& options : option_lists(*method, column_of(*method, comparison))) {
+            const OwnedRows built = rows_of(comparison);
+            const IndexShape column = column_of(*method, comparison);
+            for (const ParameterList& options : option_lists(*method, column)) {
                 SCOPED_TRACE(name_of(*method, comparison, options));
-                expect_described(*method, Index(method->method, comparison.metric, width, vectors, options, pool,
-                                                comparison.element));
+                expect_described(*method, Index(column, built.view(), options, pool));
             }
         }
     }
@@ -133,7 +137,8 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
         EXPECT_EQ(method->links_rows, array_name(*method, ArrayRole::link_changes) != nullptr);
         EXPECT_EQ(array_name(*method, ArrayRole::centroids) != nullptr,
                   array_name(*method, ArrayRole::list_of_row) != nullptr);
-        EXPECT_TRUE(!method->stores_vectors || array_name(*method, ArrayRole::vectors) != nullptr);
+        EXPECT_TRUE(!method->stores_rows || array_name(*method, ArrayRole::vectors) != nullptr ||
+                    array_name(*method, ArrayRole::list_offsets) != nullptr);
         EXPECT_TRUE(method->complete || effort_parameter(*method) != nullptr);
         if (method->spread_option != nullptr) {
             EXPECT_TRUE(std::ranges::any_of(method->options, [&](const ValueDescription& option) {
@@ -159,6 +164,15 @@ TEST(Descriptions, RefuseOptionsOutOfRange)
             EXPECT_NO_THROW(require_options(*method, make_list({{option.name, option.default_value}}), {}));
         }
     }
+}
+
+TEST(Descriptions, QueriesShareAWarpEvenly)
+{
+    const auto settings = find_description("graph")->settings;
+    const auto shared = std::ranges::find(settings, std::string("multi_query"), &SettingDescription::parameter);
+    ASSERT_NE(shared, settings.end());
+    for (const int queries : {0, 1, 2, 4}) EXPECT_TRUE(shared->accepts(queries));
+    for (const int queries : {-1, 3, 5, 32}) EXPECT_FALSE(shared->accepts(queries));
 }
 
 // Rounding gives a narrower bound than halves do.

@@ -86,14 +86,14 @@ protected:
         return drift;
     }
 
-    DriftReport compare(std::vector<float> fresh, std::int64_t trained = row_count)
+    DriftReport compare(std::vector<float> inserted, std::int64_t trained = row_count)
     {
-        if (GetParam().metric == Metric::cosine) normalise_rows(fresh, dimensions);
+        if (GetParam().metric == Metric::cosine) normalise_rows(inserted, dimensions);
         const auto drift = prepare(trained);
         RowBuffer rows(dimensions);
-        std::vector<Tid> tids(fresh.size() / dimensions);
+        std::vector<Tid> tids(inserted.size() / dimensions);
         for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
-        rows.append(tids, fresh);
+        rows.append(tids, inserted);
         rows.sort_by_tid();
         drift->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool_);
         const std::vector<ArrayShape> made = drift->arrays();

@@ -52,19 +52,19 @@ struct Index {
 
     Index(Method method, Metric metric, std::size_t dimensions, const std::vector<float>& vectors,
           const ParameterList& options, ThreadPool& pool, ElementType element = ElementType::float32)
-        : rows(dimensions)
+        : Index(shape_of(method, metric, dimensions, element),
+                dense_rows(vectors.data(), vectors.size() / dimensions, dimensions), options, pool)
     {
-        shape.method = method;
-        shape.element = element;
-        shape.metric = static_cast<std::uint8_t>(metric);
-        shape.dimensions = static_cast<std::uint32_t>(dimensions);
-        const MethodFactory* factory = find_method(method);
+    }
+    Index(const IndexShape& shape_of_rows, const RowView& view, const ParameterList& options, ThreadPool& pool)
+        : shape(shape_of_rows), rows(shape_of_rows)
+    {
+        const MethodFactory* factory = find_method(shape.method);
         builder = factory->make_builder(shape, options);
         // Rows arrive out of order, as from several workers.
-        const std::size_t count = vectors.size() / dimensions;
-        for (std::size_t i = count; i-- > 0;) {
+        for (std::size_t i = view.count; i-- > 0;) {
             const Tid tid{static_cast<std::uint32_t>(i / 7), static_cast<std::uint16_t>(i % 7 + 1), 0};
-            rows.append({&tid, 1}, {vectors.data() + i * dimensions, dimensions});
+            rows.append({&tid, 1}, view.row(i));
         }
         rows.sort_by_tid();
         BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
@@ -79,6 +79,16 @@ struct Index {
             }
         }
         searcher->finish_load(pool);
+    }
+
+    static IndexShape shape_of(Method method, Metric metric, std::size_t dimensions, ElementType element)
+    {
+        IndexShape shape{};
+        shape.method = method;
+        shape.element = element;
+        shape.metric = static_cast<std::uint8_t>(metric);
+        shape.dimensions = static_cast<std::uint32_t>(dimensions);
+        return shape;
     }
 
     std::vector<std::byte> contents(const ArrayShape& array) const

@@ -37,7 +37,7 @@ ParameterList ef(std::int64_t value)
 std::vector<std::uint64_t> dead_rows(std::size_t rows, const std::vector<std::uint32_t>& dead)
 {
     std::vector<std::uint64_t> bitmap((rows + 63) / 64, 0);
-    for (const std::uint32_t row : dead) bitmap[row / 64] |= std::uint64_t{1} << (row % 64);
+    for (const std::uint32_t row : dead) set_bit(bitmap, row);
     return bitmap;
 }
 
@@ -258,7 +258,7 @@ TEST(Graph, PassesThroughDeadRows)
         for (const RowResult& result : found) EXPECT_FALSE(bit_is_set(dead, result.row));
         EXPECT_GE(recall(found, brute_force(Metric::l2, query.data(), rows, 8, 10, dead)), 0.9);
         for (std::uint32_t row = 0; row < 3000; ++row)
-            if (row % 20 != 1) dead[row / 64] |= std::uint64_t{1} << (row % 64);
+            if (row % 20 != 1) set_bit(dead, row);
     }
     EXPECT_EQ(index.search(query, 3000, pool, {}, dead)[0].size(),
               brute_force(Metric::l2, query.data(), rows, 8, 3000, dead).size());

@@ -226,5 +226,33 @@ TEST(RowShapes, StoredListsAreCheckedWhenLoaded)
     EXPECT_THROW(StoredLists(shape, std::span(arrays).first(2)), BadRequest);
 }
 
+// As a merge does, with the lists that stay and new ones.
+TEST(OffsetWalk, PutsListsOfTwoSourcesTogether)
+{
+    std::vector<std::uint64_t> merged = {0};
+    const auto append = [&merged](const std::vector<std::uint64_t>& offsets, std::size_t dead_row) {
+        OffsetWalk walk{offsets.back()};
+        for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+            ASSERT_TRUE(walk.next(offsets[row + 1]));
+            if (row != dead_row) merged.push_back(merged.back() + walk.end - walk.begin);
+        }
+        EXPECT_EQ(walk.end, walk.word_count);
+    };
+    append({0, 2, 5, 5, 9}, 1);
+    append({0, 0, 4}, 7);
+    EXPECT_EQ(merged, (std::vector<std::uint64_t>{0, 2, 2, 6, 6, 10}));
+}
+
+TEST(OffsetWalk, RefusesListsThatDescendOrEndPastTheWords)
+{
+    OffsetWalk walk{5};
+    EXPECT_TRUE(walk.next(2));
+    EXPECT_FALSE(walk.next(1));
+    EXPECT_FALSE(walk.next(6));
+    EXPECT_TRUE(walk.next(5));
+    EXPECT_EQ(walk.begin, 2U);
+    EXPECT_EQ(walk.end, 5U);
+}
+
 }  // namespace
 }  // namespace pgwarp

@@ -69,7 +69,7 @@ TEST_P(SearchRungs, FindWhatSearchesOfTheirOwnFind)
     std::vector<std::uint64_t> dead((6000 + 63) / 64, 0);
     const SearchRung rungs[] = {{7, 10, 0}, {30, 113, 0}, {60, 1128, 0}};
     for (const bool some_dead : {false, true}) {
-        for (std::size_t row = 0; some_dead && row < 6000; row += 3) dead[row / 64] |= std::uint64_t{1} << (row % 64);
+        for (std::size_t row = 0; some_dead && row < 6000; row += 3) set_bit(dead, row);
         const RungResults all = search(index, queries, rungs, dead, pool);
         for (std::size_t count = 1; count <= 3; ++count) {
             const RungResults some = search(index, queries, std::span(rungs).first(count), dead, pool);

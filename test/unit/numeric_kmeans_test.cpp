@@ -49,7 +49,7 @@ TEST(KMeans, AssignsToTheNearestAlsoFarFromTheOrigin)
             for (float& value : rows) value += offset;
             for (float& value : centroids) value += offset;
             std::vector<std::uint32_t> assignment(700);
-            assign_to_centroids(Metric::l2, rows, dimensions, centroids, assignment, {}, pool);
+            assign_to_centroids(Metric::l2, rows, dimensions, centroids, assignment, pool);
             for (std::size_t i = 0; i < 700; ++i) {
                 double best = 0;
                 nearest_by_float64(rows.data() + i * dimensions, centroids, dimensions, best);
@@ -66,7 +66,7 @@ TEST(KMeans, TiesGoToTheLowerIndex)
     const std::vector<float> centroids(4 * 100, 1.5F);
     const std::vector<float> rows(4 * 9, 0.5F);
     std::vector<std::uint32_t> index(9, 77);
-    find_nearest(PackedCentroids(centroids, 4), rows.data(), 9, 4, index.data(), nullptr);
+    find_nearest(PackedCentroids(centroids, 4), rows.data(), 9, 4, index.data());
     for (const std::uint32_t found : index) EXPECT_EQ(found, 0U);
 }
 
@@ -187,7 +187,7 @@ Quality quality_of(const std::vector<float>& rows, std::size_t dimensions, const
     const std::vector<float> centroids = train_kmeans(rows, dimensions, options, pool);
     const std::size_t count = rows.size() / dimensions;
     std::vector<std::uint32_t> labels(count);
-    assign_to_centroids(Metric::l2, rows, dimensions, centroids, labels, {}, pool);
+    assign_to_centroids(Metric::l2, rows, dimensions, centroids, labels, pool);
     Quality quality;
     std::vector<double> sizes(options.clusters, 0.0);
     for (std::size_t i = 0; i < count; ++i) {

@@ -7,6 +7,7 @@
 
 #include "numeric/metric.h"
 #include "numeric/product_quantizer.h"
+#include "numeric/rotation.h"
 
 namespace pgwarp
 {
@@ -116,17 +117,17 @@ TEST(Rotation, IsOrthogonalAndLosesLess)
 {
     ThreadPool pool(2);
     const std::vector<float> rows = correlated_rows(3000, 16, 3);
-    const std::vector<float> rotation = train_rotation(rows, 16, 4, 1, pool);
+    const Rotation rotation(rows, 16, 4, 1, pool);
+    const float* matrix = rotation.matrix().data();
     for (std::size_t i = 0; i < 16; ++i) {
         for (std::size_t j = 0; j < 16; ++j) {
-            const double product = canonical_dot(rotation.data() + i * 16, rotation.data() + j * 16, 16);
+            const double product = canonical_dot(matrix + i * 16, matrix + j * 16, 16);
             ASSERT_NEAR(product, i == j ? 1 : 0, 1e-4);
         }
     }
     std::vector<float> rotated(rows.size());
-    rotate_rows(rotation, 16, rows, rotated, pool);
-    for (std::size_t i = 0; i < 16; ++i)
-        EXPECT_NEAR(rotated[i], canonical_dot(rotation.data() + i * 16, rows.data(), 16), 1e-3);
+    rotation.apply(rows, rotated, pool);
+    for (std::size_t i = 0; i < 16; ++i) EXPECT_NEAR(rotated[i], canonical_dot(matrix + i * 16, rows.data(), 16), 1e-3);
     ProductQuantizer plain(16, 4);
     plain.train(rows, 1, pool);
     ProductQuantizer turned(16, 4);

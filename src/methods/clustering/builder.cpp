@@ -1,3 +1,4 @@
+// The build of a clustering: k-means over the rows.
 #include <new>
 
 #include "methods/arrays.h"

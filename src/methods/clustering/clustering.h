@@ -15,10 +15,10 @@
 namespace pgwarp
 {
 
-// What the options ask for; throws BadRequest where they make no sense.
+// Returns the training that the options ask for; throws BadRequest for invalid ones.
 KMeansOptions clustering_options(const ParameterList& options);
 
-// Trains on rows [count][dimensions] and returns the centres; std::bad_alloc leaves that to the CPU.
+// Trains on rows [count][dimensions] and returns the centres. Throws std::bad_alloc to leave the training to the CPU.
 using TrainClusters = std::function<std::vector<float>(std::span<const float> rows, std::size_t dimensions,
                                                        const KMeansOptions& training, ThreadPool& pool)>;
 

@@ -1,4 +1,4 @@
-// Exact search over rows of bits. Distances are exact at once: nothing is proposed and proven.
+// Exact search over rows of bits. Scores are exact distances, so it needs no proposals and no proof.
 #include <algorithm>
 #include <mutex>
 
@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr std::size_t piece_rows = 8192;
-constexpr std::size_t block_bytes = std::size_t{1} << 16;  // of rows that the cache keeps for the next query
+constexpr std::size_t block_bytes = std::size_t{1} << 16;  // of rows, which stay in the cache for the next query
 constexpr std::size_t most_block_rows = 512;
 constexpr std::size_t together = 16;  // queries that a block is compared with
 
@@ -73,10 +73,10 @@ private:
     Metric metric_;
     std::size_t words_;
     std::size_t rows_ = 0;
-    BulkVector<float> bits_;  // as they are compared
+    BulkVector<float> bits_;  // [rows][words]
 };
 
-// Offers the rows of a block, the dead left out.
+// Offers the live rows of a block.
 void BitSearcher::compare(const SearchBatch& batch, std::size_t query, std::size_t begin, std::size_t end,
                           FirstRows& first) const
 {
@@ -96,7 +96,7 @@ void BitSearcher::search_one(const SearchBatch& batch, std::size_t query, std::v
     pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
         FirstRows some(batch.k);
         for (std::size_t at = begin; at < end; at += block_rows()) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             compare(batch, query, at, std::min(end, at + block_rows()), some);
         }
         const std::lock_guard lock(mutex);
@@ -109,7 +109,7 @@ void BitSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowRe
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
-    // Few queries share the threads, many get one each.
+    // Few queries are spread over the threads, many get one thread each.
     if (batch.count < pool.threads()) {
         for (std::size_t q = 0; q < batch.count; ++q) search_one(batch, q, results[q], pool);
         return;
@@ -118,7 +118,7 @@ void BitSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowRe
     pool.parallel_for(batch.count, grain, [&](std::size_t first, std::size_t last) {
         std::vector<FirstRows> best(last - first, FirstRows(batch.k));
         for (std::size_t at = 0; at < rows_; at += block_rows()) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             const std::size_t end = std::min(rows_, at + block_rows());
             for (std::size_t q = first; q < last; ++q) compare(batch, q, at, end, best[q - first]);
         }

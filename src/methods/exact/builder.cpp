@@ -1,3 +1,4 @@
+// The build of exact.
 #include "methods/arrays.h"
 #include "methods/exact/exact.h"
 #include "numeric/distance.h"
@@ -8,7 +9,7 @@ namespace pgwarp
 namespace
 {
 
-// Stores the rows as they are: in floats, in halves that they came from, or as words of bits.
+// Stores the rows unchanged: as floats, as the halves that they came from, or as words of bits.
 class ExactBuilder : public Builder
 {
 public:

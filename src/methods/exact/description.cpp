@@ -1,4 +1,4 @@
-// exact: its description.
+// The description of exact.
 #include "methods/description.h"
 
 namespace pgwarp
@@ -52,7 +52,7 @@ constexpr MethodDescription exact_description = {
     .result_promise = promise_results,
     .compared_rows = compare_all_rows,
     .complete = true,
-    .stores_vectors = true,
+    .stores_rows = true,
     .stores_halves = true,
 };
 

@@ -14,7 +14,7 @@ namespace pgwarp
 std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays);
-// Of rows of bits.
+// For rows of bits.
 std::unique_ptr<Searcher> make_bit_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// exact on the CPU, as the engine's registry has it.
+// The factory of exact on the CPU.
 #include "methods/exact/exact.h"
 
 namespace pgwarp
@@ -7,7 +7,7 @@ namespace pgwarp
 namespace
 {
 
-// Delta rows are searched as the others are.
+// Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)
 {
     return options;

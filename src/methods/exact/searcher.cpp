@@ -1,3 +1,4 @@
+// Exact search over rows of floats and halves.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -20,12 +21,12 @@ namespace
 constexpr std::size_t block_rows = 512;
 constexpr std::size_t piece_rows = 8192;
 constexpr std::size_t tile_queries = 16;
-constexpr std::size_t widened_floats = std::size_t{1} << 18;  // of a tile's rows, when they lie in halves
+constexpr std::size_t widened_floats = std::size_t{1} << 18;  // of a tile's rows, decoded from halves
 constexpr std::size_t fewest_widened = 16;
 constexpr std::size_t tile_threshold = 8;  // queries from which a matrix product beats scanning for each
 
-// Proposes by fast scores, proves by their error bound that no better row was left out, and answers with canonical
-// distances.
+// Proposes rows by fast scores, proves by the error bound of scores that no better row was left out, and returns
+// canonical distances.
 class ExactSearcher : public Searcher
 {
 public:
@@ -70,14 +71,8 @@ public:
         return (vectors_.size() + norms_.size() + inverse_norms_.size()) * sizeof(float) +
                halves_.size() * sizeof(half_bits);
     }
-    double bound_width(const float*) const override
-    {
-        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
-    }
-    ResultKind result_kind() const override
-    {
-        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
-    }
+    double bound_width(const float*) const override { return pgwarp::bound_width(metric_, 0, 1); }
+    ResultKind result_kind() const override { return promise_of_vectors(metric_ == Metric::cosine).kind; }
     double search_cost(const SearchBatch& batch) const override
     {
         return 2.0 * static_cast<double>(batch.count) * static_cast<double>(rows_) * static_cast<double>(dimensions_);
@@ -89,25 +84,26 @@ public:
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
     {
-        const float* query = batch.queries.data();
-        results = scan_in_order(
-            rows_, batch, after_distance, after_row,
-            [&](std::size_t position) {
-                return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
-            },
-            pool);
+        results = scan(batch, batch.queries.data(), after_distance, after_row, pool);
     }
 
 private:
     const float* row(std::size_t i) const { return vectors_.data() + i * dimensions_; }
     const half_bits* half_row(std::size_t i) const { return halves_.data() + i * dimensions_; }
 
-    // What is emitted for a row.
+    // Returns the value to be emitted for a row.
     double value(const float* query, std::size_t i) const
     {
         const double distance =
             in_halves_ ? distance_to_halves(query, i) : canonical_distance(metric_, query, row(i), dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
+    }
+
+    std::vector<RowResult> scan(const SearchBatch& batch, const float* query, double after_distance,
+                                std::uint32_t after_row, ThreadPool& pool) const
+    {
+        const auto result_at = [&](std::size_t i) { return RowResult{value(query, i), static_cast<std::uint32_t>(i)}; };
+        return scan_in_order(rows_, batch, after_distance, after_row, result_at, pool);
     }
 
     void make_halves(ThreadPool& pool);
@@ -127,15 +123,15 @@ private:
 
     Metric metric_;
     std::size_t dimensions_;
-    bool in_halves_;  // the rows themselves: for cosine of any length
-    bool use_half_;   // for proposals, of rows in floats
+    bool in_halves_;  // rows are stored as halves, for cosine of any length
+    bool use_half_;   // halves of rows in floats propose
     std::size_t rows_ = 0;
     BulkVector<float> vectors_;
     std::vector<float> norms_;          // squared L2
     std::vector<float> inverse_norms_;  // of rows in halves, for cosine
     float largest_norm_ = 0;            // L2, or a bound of the L1 norm for l1
     HalfCodec codec_;
-    BulkVector<half_bits> halves_;  // the rows, or what proposes them
+    BulkVector<half_bits> halves_;  // the rows, or the halves that propose
     float half_error_ = 0;
 };
 
@@ -155,7 +151,7 @@ void ExactSearcher::make_halves(ThreadPool& pool)
     });
 }
 
-// Norms of rows in halves, of those that are scored.
+// Computes norms of rows in halves: of unit length for cosine, as they are scored.
 void ExactSearcher::measure_halves(std::size_t begin, std::size_t end)
 {
     std::vector<float> values(dimensions_);
@@ -170,7 +166,8 @@ void ExactSearcher::measure_halves(std::size_t begin, std::size_t end)
     }
 }
 
-// Of unit vectors in floats for cosine, as rows in floats are kept and devices keep these: the same bits everywhere.
+// Compares unit vectors in floats for cosine, the form in which rows in floats are stored and devices keep these rows:
+// the same bits everywhere.
 double ExactSearcher::distance_to_halves(const float* query, std::size_t i) const
 {
     if (metric_ != Metric::cosine) return canonical_distance(metric_, query, half_row(i), dimensions_);
@@ -181,7 +178,7 @@ double ExactSearcher::distance_to_halves(const float* query, std::size_t i) cons
     return canonical_distance(metric_, query, unit, dimensions_);
 }
 
-// Rows in halves as they are scored: for cosine of unit length.
+// Decodes rows in halves as they are scored: for cosine to unit length.
 void ExactSearcher::widen(std::size_t first, std::size_t count, float* out) const
 {
     from_half(half_row(first), count * dimensions_, out);
@@ -191,8 +188,7 @@ void ExactSearcher::widen(std::size_t first, std::size_t count, float* out) cons
     }
 }
 
-// Scores of some rows, as they are kept. The inverse norms of halves add two roundings, of which score_error_bound()
-// leaves four.
+// Scores rows in their stored form. The inverse norms of halves add two roundings; score_error_bound() allows for four.
 void ExactSearcher::score_rows(const float* query, std::size_t first, std::size_t count, float* out) const
 {
     if (!in_halves_) return scores(metric_, query, row(first), count, dimensions_, out);
@@ -222,7 +218,7 @@ float ExactSearcher::proof_threshold(float score, float query_norm) const
     return static_cast<float>(score + error + 2.0 * query_norm * half_error_) + std::fabs(score) * 1e-6F;
 }
 
-// Push a block of scores, the dead left out.
+// Pushes a block of scores, without dead rows.
 void ExactSearcher::push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first,
                                 TopK& best) const
 {
@@ -241,8 +237,8 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
     std::vector<float> moved;
     float factor = 1;
     if (use_half_) {
-        // Into the codec's space: l2 there is l2 here times scale^2; dot products need the mean's share added, a
-        // constant.
+        // Moves the query into the codec's space. Squared distances there are larger by scale^2; dot products lack the
+        // product of the query and the mean, a constant.
         moved.assign(query, query + dimensions_);
         if (metric_ == Metric::l2) {
             for (std::size_t d = 0; d < dimensions_; ++d) moved[d] = (query[d] - codec_.mean[d]) * codec_.scale;
@@ -257,7 +253,7 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
     TopK best(count);
     std::mutex mutex;
     pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         TopK local(count);
         float block[block_rows];
         for (std::size_t first = begin; first < end; first += block_rows) {
@@ -281,18 +277,13 @@ void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vect
                          std::size_t asked, std::vector<RowResult>& result, ThreadPool& pool) const
 {
     const float norm = query_norm(query);
-    // Scores beyond float's range are no proposals at all.
+    // Beyond float's range scores propose nothing.
     const bool in_range = std::isfinite((norm + largest_norm_) * (norm + largest_norm_) * 2);
     while ((candidates.size() == asked && asked < rows_) || !in_range) {
         if (in_range && candidates.back().score > proof_threshold(candidates[batch.k - 1].score, norm)) break;
         asked = std::min(rows_, asked * 4);
         if (!in_range || asked * 4 >= rows_) {
-            result = scan_in_order(
-                rows_, batch, -HUGE_VAL, 0,
-                [&](std::size_t position) {
-                    return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
-                },
-                pool);
+            result = scan(batch, query, -HUGE_VAL, 0, pool);
             return;
         }
         candidates = propose(batch, query, asked, pool);
@@ -302,7 +293,7 @@ void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vect
     result = first.take_sorted();
 }
 
-// Proposals of a few queries at once, by matrix products.
+// Proposals of several queries at once, by matrix products.
 void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, std::size_t queries,
                                  std::vector<TopK>& best) const
 {
@@ -311,7 +302,7 @@ void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, st
         in_halves_ ? std::clamp(widened_floats / dimensions_, fewest_widened, block_rows) : block_rows;
     std::vector<float> widened(in_halves_ ? step * dimensions_ : 0);
     for (std::size_t begin = 0; begin < rows_; begin += step) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         const std::size_t width = std::min(step, rows_ - begin);
         if (in_halves_) widen(begin, width, widened.data());
         score_tile(metric_, batch.queries.data() + first * dimensions_, queries,
@@ -342,7 +333,7 @@ void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
         for (std::size_t q = begin; q < end; ++q) {
             const float* query = batch.queries.data() + q * dimensions_;
             std::vector<Candidate> candidates = best[q - begin].take_sorted();
-            // Tile scores of l2 lack the query's own norm; the proof compares like with like once it is added.
+            // Tile scores of l2 lack the query's own norm, which the proof needs.
             if (metric_ == Metric::l2) {
                 const float own = squared_norm(query, dimensions_);
                 for (Candidate& candidate : candidates) candidate.score += own;

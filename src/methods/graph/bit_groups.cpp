@@ -1,3 +1,4 @@
+// Groups of rows of bits: k-means whose centres are majorities (Hamming) or the most frequent bits (Jaccard).
 #include "methods/graph/bit_groups.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace
 constexpr std::size_t iterations = 3;
 constexpr std::size_t sampled_per_group = 32;
 
-// As many rows a step, compared with so many centres, as take less than 100 ms.
+// Returns a number of rows whose comparison with all centres takes less than 100 ms.
 std::size_t rows_at_once(std::size_t centres, std::size_t words)
 {
     const double ns = static_cast<double>(centres) * (2 + static_cast<double>(words) / 24);
@@ -30,7 +31,7 @@ std::uint32_t word_of(const float* row, std::size_t word)
     return std::bit_cast<std::uint32_t>(row[word]);
 }
 
-// How often each bit is set in some rows.
+// Counts, for each bit, the rows that have it set.
 class BitCounts
 {
 public:
@@ -54,12 +55,13 @@ public:
     }
     std::size_t rows() const { return rows_; }
 
-    // The row that is nearest to all of them by Hamming distance: the bits that most have.
+    // Writes the row with the smallest sum of Hamming distances: each bit as most rows have it.
     void majority(float* out)
     {
         set_bits(out, [this](std::size_t bit) { return 2 * std::size_t{counts_[bit]} > rows_; });
     }
-    // As many bits as a row has, the most frequent: where few are set, hardly any is in most rows.
+    // Writes the most frequent bits, as many as an average row has. Where rows have few bits, hardly any bit is set in
+    // most rows.
     void most_frequent(float* out)
     {
         const std::size_t usual = (ones_ + rows_ / 2) / rows_;
@@ -91,7 +93,7 @@ private:
     std::size_t ones_ = 0;
 };
 
-// Of each row of rows[count][words] the nearest centre.
+// out[i] = the nearest centre of row i of rows[count][words].
 void assign(Metric metric, const float* rows, std::size_t count, std::size_t words, std::span<const float> centres,
             std::uint32_t* out)
 {

@@ -1,4 +1,4 @@
-// Groups of rows of bits (row_groups.h): around rows drawn by lot, moved to what most of the rows near them have.
+// Groups of rows of bits (row_groups.h). Centres begin at random rows and move to the most frequent bits of their rows.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace pgwarp
 {
 
-// `wanted` centres, rows of bits: [wanted][space.dimensions()].
+// Returns `wanted` centres, rows of bits: [wanted][space.dimensions()].
 std::vector<float> choose_bit_centres(const GraphSpace& space, std::size_t wanted, std::uint64_t seed,
                                       const BuildProgress& progress, ThreadPool& pool);
 
-// The nearest centre of each row; of equal ones the first.
+// Returns the nearest centre of each row; of equal ones the first.
 std::vector<std::uint32_t> assign_bits(const GraphSpace& space, std::span<const float> centres,
                                        const BuildProgress& progress, ThreadPool& pool);
 

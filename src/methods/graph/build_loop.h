@@ -1,4 +1,4 @@
-// Loops of a build over rows: parallel, cancelled soon, with progress told from the caller's thread alone.
+// Parallel loops of a build over rows, with cancellation. Progress is reported from the caller's thread alone.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +10,16 @@
 namespace pgwarp
 {
 
-// body(begin, end) over [0, count) in pieces of `grain`; progress is told each `step` rows, which should take less than
-// 100 ms.
+// Runs body(begin, end) over [0, count) in pieces of `grain`. Progress is reported every `step` rows, which should take
+// less than 100 ms.
 inline void for_rows(std::size_t count, std::size_t step, std::size_t grain, const char* phase,
                      const BuildProgress& progress, ThreadPool& pool,
                      const std::function<void(std::size_t, std::size_t)>& body)
 {
     for (std::size_t first = 0; first < count; first += step) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report(phase, first, count);
+        progress.advance(phase, first, count);
         pool.parallel_for(std::min(step, count - first), grain, [&](std::size_t begin, std::size_t end) {
-            if (progress.cancel != nullptr) progress.cancel->check();
+            progress.check_cancel();
             body(first + begin, first + end);
         });
     }

@@ -1,5 +1,4 @@
-// The steps of a graph's build that take long, for a device to take over. A step that returns nothing, or false, is
-// left to the CPU.
+// The long steps of a graph's build, for a device to override. The CPU makes a step that returns nothing or false.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,7 @@ class GraphBuildSteps
 {
 public:
     virtual ~GraphBuildSteps() = default;
-    // Chooses seeds and draws the edges, not yet connected, of all rows but those left out, which are near to none and
-    // get no edges.
+    // Chooses seeds and draws the edges, not yet connected. Rows of `left_out` are near to no row and get no edges.
     virtual bool draw(const GraphSpace& space, const GraphOptions& options, RowBitmap left_out,
                       const BuildProgress& progress, ThreadPool& pool, std::vector<std::uint32_t>& seeds,
                       GraphEdges& edges) = 0;
@@ -33,7 +31,7 @@ public:
                                                                          const CancelToken* cancel) = 0;
     // As ReachRows (methods/graph/edges.h).
     virtual std::vector<std::uint32_t> reach(const GraphEdges& edges, std::span<const std::uint32_t> from) = 0;
-    // Of the device, or null.
+    // Returns a searcher of the device; null: the CPU searches.
     virtual std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                                     std::span<const ArrayShape> arrays) = 0;
 };

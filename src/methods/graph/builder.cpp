@@ -1,3 +1,4 @@
+// The build of a graph: edges from a k-NN graph, calibration with rows held out, and the insertion of these.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,10 +27,10 @@ namespace
 
 constexpr std::uint64_t build_seed = 0x67726170;
 constexpr std::size_t piece_rows = 4096;
-constexpr std::size_t compared_rows = 4096;  // with each row, where not all are
+constexpr std::size_t compared_rows = 4096;  // with each row of a large index
 constexpr std::size_t most_compared_with_all = 2 * compared_rows;
 
-// Takes from a vector its share of a direction of length 1.
+// Subtracts from a vector its projection on a direction of length 1.
 void make_orthogonal(float* vector, const float* direction, std::size_t dimensions)
 {
     const double product = canonical_dot(vector, direction, dimensions);
@@ -46,7 +47,7 @@ public:
           asked_(options),
           steps_(std::move(steps))
     {
-        // What makes no sense is refused before any row comes.
+        // Invalid options are refused before rows come.
         options_ = GraphOptions::resolve(asked_, dimensions_);
         if (is_of_bits(metric_) && options_.vectors != GraphVectors::full) throw BadRequest("bits are kept in full");
     }
@@ -86,12 +87,12 @@ private:
     std::vector<float> projection_;
     BulkVector<std::uint32_t> bits_;
     Calibration calibration_;
-    // Rows that the graph takes in last.
+    // Rows that are inserted last.
     std::vector<std::uint32_t> held_out_;
     std::vector<std::uint64_t> held_out_bits_;
     std::vector<float> queries_;                      // these rows
     std::vector<std::vector<std::uint32_t>> truth_;   // the nearest of those not held out, by the metric
-    std::vector<std::vector<double>> distances_;      // of them, of rows of bits
+    std::vector<std::vector<double>> distances_;      // of truth_, for rows of bits
     std::vector<std::vector<std::uint32_t>> nearby_;  // the nearest of all, in the space of the graph
 };
 
@@ -114,19 +115,15 @@ void GraphBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPoo
 
 void GraphBuilder::hold_out()
 {
-    if (asked_.get(option_alone, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
+    if (asked_.get(option_part, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
     held_out_bits_.assign((rows_ + 63) / 64, 0);
-    for (const std::uint32_t row : held_out_) held_out_bits_[row / 64] |= std::uint64_t{1} << (row % 64);
+    for (const std::uint32_t row : held_out_) set_bit(held_out_bits_, row);
 }
 
 void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
     if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_)) {
-        std::vector<std::uint32_t> drawn;
-        for (std::uint32_t row = 0; row < rows_; ++row) {
-            if (!bit_is_set(held_out_bits_, row)) drawn.push_back(row);
-        }
-        add_seeds(edges_, drawn, most_seeds(rows_), seeds_, reach());
+        add_seeds(edges_, rows_outside(held_out_bits_, rows_), most_seeds(rows_), seeds_, reach());
         return connect(held_out_bits_);
     }
     const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);
@@ -178,10 +175,10 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     distances_ = distances_of_truth(metric_, vectors, dimensions_, queries_, truth_);
 }
 
-// Directions are orthogonal in runs of as many as there are dimensions: they say less twice (super-bits: Ji, Li, Yan,
-// Zhang, Tian, NIPS 2012). Thresholds of l2 are the products of rows drawn by lot, so that there are more where rows
-// are; those of a cosine the mean row's. A product with a query does not change its order with the query's length:
-// there the thresholds are 0, so that bits don't either.
+// Directions are orthogonal in groups of `dimensions`, so that bits repeat each other less (super-bits: Ji, Li, Yan,
+// Zhang, Tian, NIPS 2012). Thresholds of l2 are the products of random rows, so that they are dense where rows are;
+// those of cosine are the products of the mean row. The order by inner product does not depend on the query's length,
+// and with thresholds of 0 the bits do not either.
 void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("projecting rows", 0, rows_);
@@ -211,7 +208,7 @@ void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
     const std::size_t words = options_.bits / 32;
     bits_.resize(rows_ * words);
     pool.parallel_for(rows_, 256, [&](std::size_t begin, std::size_t end) {
-        if (progress_->cancel != nullptr) progress_->cancel->check();
+        progress_->check_cancel();
         for (std::size_t i = begin; i < end; ++i)
             project_row(projection_, vectors.data() + i * dimensions_, dimensions_, bits_.data() + i * words);
     });
@@ -261,27 +258,7 @@ void GraphBuilder::take_in()
 
 std::vector<ArrayShape> GraphBuilder::arrays() const
 {
-    std::vector<ArrayShape> all;
-    all.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
-    if (options_.vectors == GraphVectors::half) {
-        all.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
-        all.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    if (options_.vectors == GraphVectors::bits)
-        all.push_back(make_array_shape(array_projection, ArrayType::f32, options_.bits, dimensions_ + 1));
-    all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            all.push_back(make_array_shape(array_vectors, vector_array_type(shape_), rows_, dimensions_));
-            break;
-        case GraphVectors::half:
-            all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
-            break;
-        case GraphVectors::bits:
-            all.push_back(make_array_shape(array_bits, ArrayType::u32, rows_, options_.bits / 32));
-            break;
-    }
-    return all;
+    return graph_arrays(shape_, options_, rows_, seeds_.size());
 }
 
 void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const

@@ -1,3 +1,4 @@
+// Rows and queries as bytes, and the probe that compares byte scores with exact ones.
 #include "methods/graph/byte_choice.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace
 constexpr std::size_t fewest_dimensions = 32;
 constexpr std::size_t mean_sample = 4096;
 constexpr std::size_t probed_rows = 256;
-constexpr double most_error = 0.15;  // of what distances to near rows differ by
+constexpr double most_error = 0.15;  // of the deviation of scores to neighbours
 constexpr std::uint64_t sample_seed = 0x70726f62;
 
 double variance(std::span<const double> values)

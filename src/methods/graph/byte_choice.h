@@ -1,5 +1,5 @@
-// Whether rows as bytes serve a search, and the mean row that they are differences to: the same choice on every device,
-// from the same samples of rows, wherever the rows lie.
+// Decides whether a search compares rows as bytes, and computes the mean row that bytes are differences to. Every
+// device samples the same rows, in whatever form it holds them, and so decides alike.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,21 @@
 namespace pgwarp
 {
 
-// What a row's bytes are to be taken times, and what its scores hold besides products: for l2 the squared norm of what
-// the bytes stand for, for others 0.
+// The factor of a row's bytes, and the constant of its scores: for l2 the squared norm of the decoded row, otherwise 0.
 struct ByteRowTerms {
     float scale;
     float bias;
 };
 
-// Of row - mean: codes [dimensions], 128 more than signed bytes.
+// Encodes row - mean: codes [dimensions] are signed bytes plus 128.
 ByteRowTerms encode_byte_row(Metric metric, const float* row, const float* mean, std::size_t dimensions,
                              std::uint8_t* codes);
 
-// A query as bytes, which l2 takes the mean from: the mean adds the same to all products with a query, and is taken
-// from the rows alone.
+// Encodes a query. For l2 the mean is subtracted from it. For products it is not: the mean adds one constant to all
+// products with a query.
 void assign_byte_query(Metric metric, const float* query, const float* mean, std::size_t dimensions, ByteQuery& out);
 
-// The score of a row: `product` of its codes and the query's values, the query's offset taken off.
+// The score of a row. `product`: the sum of codes[d] * values[d], less the query's offset.
 inline float byte_row_factor(Metric metric, const ByteQuery& query)
 {
     return (metric == Metric::l2 ? -2 : -1) * query.step;
@@ -38,11 +37,11 @@ inline float byte_row_score(float factor, const ByteRowTerms& terms, std::int32_
     return terms.bias + factor * terms.scale * static_cast<float>(product);
 }
 
-// False where no rows are compared as bytes: l1 and bits have no products, and below some dimensions bytes in whole
-// cache lines save little.
+// Whether rows may be compared as bytes. l1 and bits have no products; with few dimensions bytes in whole cache lines
+// save little.
 bool may_compare_bytes(Metric metric, std::size_t dimensions);
 
-// Of so many rows: those whose mean is taken, and those from which near rows are looked at. In growing order.
+// Return the rows that the mean and the probe sample out of `rows` rows, ascending.
 std::vector<std::uint32_t> rows_of_mean(std::size_t rows);
 std::vector<std::uint32_t> rows_of_probe(std::size_t rows);
 
@@ -50,7 +49,7 @@ class RowMean
 {
 public:
     explicit RowMean(std::size_t dimensions) : sum_(dimensions, 0.0) {}
-    // In the order of their numbers: sums are rounded.
+    // Call in the order of row numbers: sums are rounded.
     void add(const float* row);
     std::vector<float> mean() const;
 
@@ -59,8 +58,8 @@ private:
     std::size_t count_ = 0;
 };
 
-// Seen from some rows: how far the scores of their neighbours are off as bytes, against how they differ. As where
-// clusters are small and far apart, bytes may tell rows apart no more that are near each other.
+// Compares the error of byte scores with the spread of exact scores, over the neighbours of sample rows. Where clusters
+// are small and far apart, byte scores may not order the rows of a cluster.
 class ByteProbe
 {
 public:

@@ -1,3 +1,4 @@
+// Scores of rows as bytes, four rows at a time, with run-time SIMD dispatch (Highway).
 #include "methods/graph/byte_rows.h"
 
 #include <algorithm>

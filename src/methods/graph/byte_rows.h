@@ -1,6 +1,6 @@
-// The rows as bytes, along which a search on the CPU goes: a quarter of what floats read, and sums of products many at
-// an instruction. Differences to the mean row, each row with a scale of its own; sums are exact
-// integers, so that every instruction set goes the same way.
+// Rows as bytes, which a search on the CPU compares: a quarter of the memory traffic of floats, and many products an
+// instruction. Bytes are differences to the mean row, with a scale for each row. Sums are exact integers, so that every
+// instruction set finds the same rows.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,11 @@ struct GraphByteQuery {
 class ByteRows
 {
 public:
-    // A row in full, into out [dimensions].
+    // Writes a row as floats to out [dimensions].
     using RowOf = std::function<void(std::uint32_t row, float* out)>;
 
-    // Encodes the rows, and the seeds once more, side by side. Nothing is kept where bytes don't serve (byte_choice.h):
-    // near each other are rows that an edge joins.
+    // Encodes the rows, and once more the seeds, one after the other. Stays empty where bytes do not serve
+    // (byte_choice.h); the neighbours of its probe are those of the edges.
     void build(Metric metric, std::size_t dimensions, std::span<const std::uint32_t> seeds, EdgeView edges,
                const RowOf& row_of, ThreadPool& pool);
 
@@ -40,9 +40,9 @@ public:
         return codes_.size() + terms_.size() * sizeof(ByteRowTerms) + (empty() ? 0 : seeds_.memory_bytes());
     }
     void prepare(const float* query, GraphByteQuery& out) const;
-    // out[i] = score of rows[i]: l2 squared distances less a constant of the query, products up to one.
+    // out[i] = score of rows[i], up to a constant of the query.
     void scores(const GraphByteQuery& query, std::span<const std::uint32_t> rows, float* out) const;
-    // Of all seeds, in their order; `out` has room for whole blocks of 16.
+    // The same for all seeds, in their order; `out` has room for whole blocks of 16.
     void seed_scores(const GraphByteQuery& query, float* out) const;
 
 private:

@@ -1,5 +1,5 @@
-// Every row reachable from the first seed: a breadth-first search leaves a tree, whose edges stay; rows that it does
-// not reach are linked in place of an edge that the tree does not need.
+// Makes every row reachable from the first seed. The tree of a breadth-first search keeps its edges; a row that the
+// search does not reach takes a free place, or one of an edge outside the tree.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +21,7 @@ class Connector
 {
 public:
     explicit Connector(GraphEdges& edges) : edges_(edges), parent_(edges.count(), unreached) {}
-    // What a search in breadth has found.
+    // From the result of a breadth-first search.
     Connector(GraphEdges& edges, std::vector<std::uint32_t> parents)
         : edges_(edges), parent_(std::move(parents)), reached_(parent_.size())
     {
@@ -45,7 +45,7 @@ public:
     bool reached(std::uint32_t row) const { return parent_[row] != unreached; }
     std::size_t count() const { return reached_; }
 
-    // Links an unreached row from a reached one: near it if one has a place to spare, otherwise any.
+    // Links an unreached row from a reached row with a place to spare, near it if there is one.
     void link(std::uint32_t row)
     {
         const std::uint32_t from = find_spare(row);
@@ -54,7 +54,7 @@ public:
     }
 
 private:
-    // A place of the row that holds nothing, or the last that the tree does not need; the end if there is none.
+    // Returns an unused place of the row, otherwise its last place outside the tree; the end if there is none.
     std::span<std::uint32_t>::iterator spare_place(std::uint32_t row)
     {
         const std::span<std::uint32_t> places = edges_.of(row);
@@ -82,7 +82,7 @@ private:
                 if (has_spare(next)) return next;
             }
         }
-        // A tree has fewer edges than its rows have places: some row has one to spare. Taken in turns.
+        // A tree has fewer edges than its rows have places, so some row has one to spare. Rows are tried in turn.
         while (!has_spare(turn_)) turn_ = static_cast<std::uint32_t>((turn_ + 1) % edges_.count());
         return turn_;
     }
@@ -142,8 +142,7 @@ void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBi
     }
     for (std::size_t row = 0; row < edges.count() && connector.count() < edges.count(); ++row) {
         if (row % 4096 == 0) {
-            if (progress.cancel != nullptr) progress.cancel->check();
-            progress.report("connecting rows", row, edges.count());
+            progress.advance("connecting rows", row, edges.count());
         }
         if (!connector.reached(static_cast<std::uint32_t>(row)) && !bit_is_set(left_out, row))
             connector.link(static_cast<std::uint32_t>(row));

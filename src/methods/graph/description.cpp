@@ -1,3 +1,4 @@
+// The description of graph.
 #include "methods/graph/description.h"
 
 #include <algorithm>
@@ -11,10 +12,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr double usual_ef_search = 64;  // what the usual recall takes, about
+constexpr double usual_ef_search = 64;  // about the effort of the default recall
 constexpr double usual_degree = 32;
 constexpr int fewest_degree = 4;
 constexpr int most_degree = 256;
+constexpr int most_queries_of_warp = 4;
+constexpr int most_steps = 32;
+constexpr int usual_visited = -1;  // before the kinds of cuda/graph/visited.h
 
 constexpr const char* vectors_choices[] = {"full", "half", "bits", nullptr};
 constexpr ValueDescription options[] = {
@@ -31,7 +35,13 @@ constexpr ValueDescription options[] = {
      .maximum = 512},
 };
 
-// Of the settings only ef_search counts on the CPU; the others are what SONG leaves to choose of a search on a GPU.
+bool may_share_warp(int queries)
+{
+    return queries == 0 || queries == 1 || queries == 2 || queries == 4;
+}
+
+// The CPU follows ef_search alone; the others are the choices in a search of the SONG paper (Zhao, Tan, Li, ICDE 2020,
+// sections 4 to 6), which the CUDA device follows (cuda/graph/launch_config.h).
 constexpr const char* visited_choices[] = {"default", "hash", "bloom", "cuckoo", nullptr};
 constexpr SettingDescription settings[] = {
     {.value = {.name = "graph_ef_search",
@@ -44,9 +54,9 @@ constexpr SettingDescription settings[] = {
     {.value = {.name = "graph_visited",
                .help = "How a search of a graph index on a GPU remembers visited rows.",
                .kind = ValueKind::choice,
-               .default_value = static_cast<int>(GraphChoices::Visited::usual),
+               .default_value = usual_visited,
                .choices = visited_choices,
-               .first_choice = static_cast<int>(GraphChoices::Visited::usual)},
+               .first_choice = usual_visited},
      .parameter = "visited",
      .detail = "The filters, bloom and cuckoo, may pass over a few rows."},
     {.value = {.name = "graph_bounded_queue",
@@ -65,14 +75,14 @@ constexpr SettingDescription settings[] = {
      .detail = "Implies pgwarp.graph_selected_insertion. A Bloom filter can't forget."},
     {.value = {.name = "graph_multi_query",
                .help = "Queries that share a warp of a GPU: 1, 2 or 4.",
-               .maximum = GraphChoices::most_queries_of_warp},
+               .maximum = most_queries_of_warp},
      .parameter = "multi_query",
      .detail = "0 means as many as is usual.",
-     .accepts = GraphChoices::may_share_warp,
+     .accepts = may_share_warp,
      .refusal = "Queries share a warp evenly: 1, 2 or 4; 0 means as many as is usual."},
     {.value = {.name = "graph_multi_step",
                .help = "Rows whose neighbours a search on a GPU looks at together.",
-               .maximum = GraphChoices::most_steps},
+               .maximum = most_steps},
      .parameter = "multi_step",
      .detail = "0 means as many as is usual."},
 };
@@ -134,7 +144,7 @@ ResultPromise promise_results(const ParameterList& given, Metric metric)
     return {vectors == GraphVectors::half ? ResultKind::lower_bound : ResultKind::approximate};
 }
 
-// About half of the neighbours looked at were seen before; rows from all over memory cost twice as much as a block.
+// About half of the neighbours were seen before; a row at a random address costs twice as much as one of a block.
 double compare_neighbours(const SearchCostInput& input)
 {
     auto degree = static_cast<double>(input.options.get("degree", 0));

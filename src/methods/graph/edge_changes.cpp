@@ -1,3 +1,4 @@
+// Applying and computing changes of edges.
 #include "methods/graph/edge_changes.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ void append_changes(std::span<const std::uint32_t> before, const GraphEdges& aft
         const std::size_t row = i / after.degree;
         changes.push_back(
             {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(i % after.degree), after.neighbours[i]});
-        // Nothing follows what is unused.
+        // Only unused places follow an unused place.
         if (after.neighbours[i] == no_neighbour) i = (row + 1) * after.degree - 1;
     }
 }

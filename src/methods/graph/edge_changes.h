@@ -1,6 +1,6 @@
-// Array "edge_changes": what has become of places of "neighbours" since that was written. It only grows, so that a
-// merge writes what is new. A change to no_neighbour empties the places that follow as well: one change takes all edges
-// from a dead row.
+// The array "edge_changes": changes of places of "neighbours" since that was written. It only grows, so that a merge
+// writes new changes alone. A change to no_neighbour empties the places that follow as well: one change removes all
+// edges of a dead row.
 #pragma once
 
 #include <span>
@@ -14,22 +14,24 @@ namespace pgwarp
 
 struct EdgeChange {
     std::uint32_t row;
-    std::uint32_t place;      // of the row's, from 0
-    std::uint32_t neighbour;  // that is there now
+    std::uint32_t place;      // of the row, from 0
+    std::uint32_t neighbour;  // the new one
 };
 static_assert(sizeof(EdgeChange) == 12);
 
-// Makes the changes to [rows][degree] neighbours, in their order. Throws BadRequest for what no merge makes.
+// Applies the changes to neighbours [rows][degree], in their order. Throws BadRequest for rows and places that do not
+// exist.
 void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes);
 inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
 {
     apply_changes(edges.neighbours, edges.degree, changes);
 }
 
-// The last change of each place, those emptied along with others too, to be made all at once. Throws as above.
+// Returns the last change of each place, also of places that a change of another place empties; their order does not
+// matter. Throws as above.
 std::vector<EdgeChange> last_changes(std::size_t rows, std::size_t degree, std::span<const EdgeChange> changes);
 
-// Appends what makes rows of `before` what they are in `after`; rows that are only there are left out.
+// Appends the changes from `before` to `after`, without those of rows that only `after` has.
 void append_changes(std::span<const std::uint32_t> before, const GraphEdges& after, std::vector<EdgeChange>& changes);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Pruning by detours, reverse edges, and the edges of one new row.
 #include "methods/graph/edges.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> row
     return rows.first(used);
 }
 
-// Orders the rows near one by how many detours lead to them: by way of a nearer one, which has them at a better rank.
+// Orders the rows near a row by their number of detours: ways over a nearer row, which ranks them better.
 class DetourOrder
 {
 public:
@@ -58,7 +59,7 @@ private:
     std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;
 };
 
-// [rows][degree]: of the nearest, those with fewest detours.
+// Returns [rows][degree]: of the nearest rows those with the fewest detours.
 GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
                          const BuildProgress& progress, ThreadPool& pool)
 {
@@ -82,7 +83,7 @@ GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::sp
     return edges;
 }
 
-// [rows][degree]: rows with an edge to each row; those that rank it first come first.
+// Returns [rows][degree]: the rows with an edge to each row, first those that rank it first.
 GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progress)
 {
     GraphEdges reverse{forward.degree, {}};
@@ -90,8 +91,7 @@ GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progres
     std::fill(reverse.neighbours.begin(), reverse.neighbours.end(), no_neighbour);
     std::vector<std::uint16_t> used(forward.count(), 0);
     for (std::size_t rank = 0; rank < forward.degree; ++rank) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report("adding reverse edges", rank, forward.degree);
+        progress.advance("adding reverse edges", rank, forward.degree);
         for (std::size_t row = 0; row < forward.count(); ++row) {
             const std::uint32_t to = forward.of(row)[rank];
             if (to == no_neighbour || used[to] == forward.degree) continue;
@@ -101,7 +101,7 @@ GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progres
     return reverse;
 }
 
-// Half of the places for a row's own edges, then those of others to it, then more of its own, then what is near.
+// Half of the places take the row's own edges, then come its reverse edges, then more of its own.
 void join_edges(std::span<const std::uint32_t> forward, std::span<const std::uint32_t> reverse,
                 std::span<std::uint32_t> out)
 {
@@ -144,16 +144,17 @@ std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const
     return ordered;
 }
 
-void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near)
+void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near,
+                const std::function<std::size_t(std::uint32_t from)>& give_up)
 {
-    const std::vector<std::uint32_t> ordered = choose_edges(edges, near);
-    std::copy(ordered.begin(), ordered.end(), edges.of(row).begin());
-    for (const std::uint32_t other : ordered) {
+    const std::vector<std::uint32_t> chosen = choose_edges(edges, near);
+    std::copy(chosen.begin(), chosen.end(), edges.of(row).begin());
+    for (const std::uint32_t other : chosen) {
         const std::span<std::uint32_t> back = edges.of(other);
         if (std::find(back.begin(), back.end(), row) != back.end()) continue;
-        // The place of the least useful edge, if there is no other.
-        const auto place = std::find(back.begin(), back.end() - 1, no_neighbour);
-        *place = row;
+        std::size_t place = without_unused(back).size();
+        if (place == back.size()) place = give_up ? give_up(other) : place - 1;
+        if (place < back.size()) back[place] = row;
     }
 }
 

@@ -23,7 +23,7 @@ struct GraphEdges {
     std::span<std::uint32_t> of(std::size_t row) { return {neighbours.data() + row * degree, degree}; }
 };
 
-// The same where they lie elsewhere.
+// The same in memory of another owner.
 struct EdgeView {
     std::size_t degree = 0;
     std::span<const std::uint32_t> neighbours;
@@ -33,33 +33,34 @@ struct EdgeView {
     std::span<const std::uint32_t> of(std::size_t row) const { return neighbours.subspan(row * degree, degree); }
 };
 
-// Edges that others make a detour of are left out, and each row gets edges from rows that lead to it (CAGRA, arXiv
-// 2308.15136, section III-B: detours are counted by ranks). Where there are places left, more of the nearest. `rows`:
-// those that have neighbours, in any order; it is fastest with near ones together.
+// Draws edges from a k-NN graph (CAGRA, arXiv 2308.15136, section III-B): drops edges with many detours, counted by
+// ranks, and adds reverse edges. Places left take more of the nearest. `rows`: those that have neighbours, in any
+// order; fastest with near rows together.
 GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
                       const BuildProgress& progress, ThreadPool& pool);
 
-// Of the rows of `near`, nearest first, as many as a row has edges, those first that others make no detour of.
+// Returns as many rows of `near`, nearest first, as a row has edges: those with the fewest detours, in this order.
 std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const std::uint32_t> near);
 
-// Adds a row that has no edges yet: edges to the rows of `near`, nearest first, that others make no detour of, and
-// back.
-void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near);
+// Adds a row that has no edges yet: edges to choose_edges() of `near`, nearest first, and back. A row `from` without a
+// free place gives up the place give_up(from), none if that is `degree`; without `give_up` its last, the least useful.
+void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near,
+                const std::function<std::size_t(std::uint32_t from)>& give_up = {});
 
-// A search in breadth from some rows: the row that each was reached from, or these.
+// A breadth-first search from some rows. Returns for each row the row that it was reached from, or one of these two.
 inline constexpr std::uint32_t unreached_row = 0xffffffff;
 inline constexpr std::uint32_t root_row = 0xfffffffe;
 using ReachRows =
     std::function<std::vector<std::uint32_t>(const GraphEdges& edges, std::span<const std::uint32_t> from)>;
 
-// Adds seeds in parts of the graph that no seed leads to, such as clusters that lie apart, up to `most`; the order is
-// drawn anew. `rows`: those that have edges. `reach`, where given, makes the first search, whose result may be empty:
-// then it is made here.
+// Adds seeds in parts of the graph that no seed reaches, such as clusters that lie apart, up to `most` in all, and
+// shuffles the seeds. `rows`: those that have edges. `reach`, where given, makes the first search; its result may be
+// empty.
 void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std::size_t most,
                std::vector<std::uint32_t>& seeds, const ReachRows& reach = {});
 
-// Makes every row but those left out, which have no edges, reachable from the first seed. Of rows that aren't, one in a
-// connected set is linked from a row near it. Needs at least one row. `reach` as above.
+// Makes every row reachable from the first seed, but those of `left_out`, which have no edges. One row of each
+// unreached set is linked from a row near it. Needs at least one row. `reach` as above.
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
                   const BuildProgress& progress, const ReachRows& reach = {});
 

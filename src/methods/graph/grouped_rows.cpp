@@ -1,5 +1,5 @@
-// The k-NN graph by groups. Each row is compared with the groups nearest it; those of a group that want the same other
-// group are the queries of one tile.
+// The k-NN graph by groups. Each row is compared with the groups nearest it; rows of a group with the same other group
+// are the queries of one tile.
 #include <algorithm>
 
 #include "methods/graph/build_loop.h"
@@ -13,11 +13,11 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_together = 192;  // rows of a group that are queries at once
-constexpr std::size_t tile_rows = 512;      // compared with these at once
-constexpr double far_out = 1e4;             // times as far (squared) from the origin as its rows from its centre
-constexpr std::size_t fewest_near = 8;      // groups that a row is compared with, where there are as many
-constexpr std::size_t choice = 4;           // times as many groups are near the group of a row: it has its own choice
+constexpr std::size_t most_queries = 192;  // rows of a group that are queries at once
+constexpr std::size_t tile_rows = 512;     // compared with these at once
+constexpr double far_out = 1e4;         // least squared norm of a centre far out, in mean squared distances of its rows
+constexpr std::size_t fewest_near = 8;  // least number of groups that a row is compared with
+constexpr std::size_t choice = 4;  // groups that a row chooses from, in multiples of those that it is compared with
 
 class Grouping
 {
@@ -50,22 +50,23 @@ public:
         const std::span<const std::uint32_t> own = groups_.of(group);
         if (own.empty()) return;
         const std::vector<std::uint32_t> near = near_groups(group);
-        for (std::size_t first = 0; first < own.size(); first += most_together)
-            fill_some(own.subspan(first, std::min(most_together, own.size() - first)), first, near,
+        for (std::size_t first = 0; first < own.size(); first += most_queries)
+            fill_some(own.subspan(first, std::min(most_queries, own.size() - first)), first, near,
                       moved_[group] != 0 ? groups_.centroid(group) : nullptr, cancel);
     }
 
 private:
-    // What one thread uses again and again.
+    // The buffers of a thread.
     struct Scratch {
         std::vector<float> queries;
         std::vector<float> rows;
         std::vector<float> norms;
         std::vector<float> tile;
-        std::vector<std::vector<std::uint32_t>> wanting;  // of each near group, which queries want it
+        std::vector<std::vector<std::uint32_t>> wanting;  // [near group]: the queries that are compared with it
     };
 
-    // Products of rows far from the origin, and near each other, lose what they differ by: such a group is moved there.
+    // Products of rows that are far from the origin and near each other lose their differences; such a group is moved
+    // to the origin.
     bool is_far_out(std::size_t group) const
     {
         const std::span<const std::uint32_t> rows = groups_.of(group);
@@ -78,7 +79,7 @@ private:
         return centroid_norms_[group] > far_out * sum / static_cast<double>(rows.size());
     }
 
-    // Groups near this one, nearest first, itself at the front.
+    // Returns the groups near this one, nearest first, itself at the front.
     std::vector<std::uint32_t> near_groups(std::size_t group) const
     {
         std::vector<float> found(groups_.count());
@@ -92,7 +93,7 @@ private:
         return near;
     }
 
-    // origin: what is taken from all rows; may be null.
+    // origin: subtracted from all rows; may be null.
     void fill_some(std::span<const std::uint32_t> rows, std::size_t first, std::span<const std::uint32_t> near,
                    const float* origin, const CancelToken* cancel) const
     {
@@ -108,7 +109,7 @@ private:
         for (std::size_t i = 0; i < rows.size(); ++i) keep(best[i], rows[i]);
     }
 
-    // Each row wants its own group and the nearest of the others.
+    // Each row is compared with its own group and the nearest of the others.
     void choose_groups(std::span<const std::uint32_t> rows, std::span<const std::uint32_t> near, Scratch& scratch) const
     {
         std::vector<std::uint32_t> all(rows.size());
@@ -148,13 +149,13 @@ private:
         }
     }
 
-    // Offers rows of a group, as places in groups.rows: of a group of very many, which are equal most likely, no more
-    // than are to be compared, in its own those beside the queries.
+    // Offers rows of a group, as places in groups.rows. Of a very large group, whose rows are probably equal, it offers
+    // a part: in the queries' own group the part around them.
     void compare(std::span<const std::uint32_t> which, std::size_t first_query, std::uint32_t group,
                  const float* origin, std::vector<TopK>& best, Scratch& scratch) const
     {
         const std::size_t size = groups_.of(group).size();
-        const std::size_t most = std::max(compared_, 2 * most_together);
+        const std::size_t most = std::max(compared_, 2 * most_queries);
         const std::size_t begin =
             size <= most ? 0 : std::min(first_query - std::min(first_query, most / 2), size - most);
         const std::size_t end = std::min(size, begin + most);
@@ -167,7 +168,7 @@ private:
         }
     }
 
-    // The tile of these queries and `count` rows from a place on.
+    // Computes the tile of these queries and `count` rows from a place on.
     void score_rows(std::size_t queries, std::size_t place, std::size_t count, const float* origin,
                     Scratch& scratch) const
     {

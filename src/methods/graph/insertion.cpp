@@ -1,3 +1,4 @@
+// The rows near a new one, and the edge that a full row gives up for it.
 #include "methods/graph/insertion.h"
 
 #include <algorithm>
@@ -48,6 +49,20 @@ private:
 
 }  // namespace
 
+std::vector<std::uint32_t> nearest_of(const RowScores& scores, std::size_t row, std::span<const std::uint32_t> others,
+                                      std::size_t wanted, std::vector<std::pair<float, std::uint32_t>> found)
+{
+    std::vector<float> values(others.size());
+    scores.scores(row, others, values.data());
+    for (std::size_t i = 0; i < others.size(); ++i)
+        found.emplace_back(std::isnan(values[i]) ? std::numeric_limits<float>::infinity() : values[i], others[i]);
+    std::sort(found.begin(), found.end());
+    found.resize(std::min(found.size(), wanted));
+    std::vector<std::uint32_t> nearest;
+    for (const auto& [score, other] : found) nearest.push_back(other);
+    return nearest;
+}
+
 std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& edges,
                                      std::span<const std::uint32_t> seeds, std::size_t first, std::size_t row,
                                      std::size_t wanted, std::size_t ef, const CancelToken* cancel)
@@ -56,26 +71,16 @@ std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& 
     traverse(edges, seeds, ef, {}, OneRow(scores, row), cancel, scratch);
     std::vector<std::pair<float, std::uint32_t>> found;
     for (const BestRows::Entry& entry : scratch.best.entries()) found.emplace_back(entry.score, entry.row);
-    std::vector<std::uint32_t> fresh(row - first);
-    std::iota(fresh.begin(), fresh.end(), static_cast<std::uint32_t>(first));
-    std::vector<float> fresh_scores(fresh.size());
-    scores.scores(row, fresh, fresh_scores.data());
-    for (std::size_t i = 0; i < fresh.size(); ++i) {
-        const bool known = !std::isnan(fresh_scores[i]);
-        found.emplace_back(known ? fresh_scores[i] : std::numeric_limits<float>::infinity(), fresh[i]);
-    }
-    std::sort(found.begin(), found.end());
-    found.resize(std::min(found.size(), wanted));
-    std::vector<std::uint32_t> near;
-    for (const auto& [score, other] : found) near.push_back(other);
-    return near;
+    std::vector<std::uint32_t> unlinked(row - first);
+    std::iota(unlinked.begin(), unlinked.end(), static_cast<std::uint32_t>(first));
+    return nearest_of(scores, row, unlinked, wanted, std::move(found));
 }
 
 namespace
 {
 
-// The place that an edge to `row` takes among those of `from`, all taken: that of the edge of which most others make
-// detours, nearer rows with an edge to where it leads; of these the longest. The end where there is none.
+// Returns the place that an edge to `row` takes among the places of `from`, all in use: that of the edge with the most
+// detours, over nearer neighbours of `from`; of equal ones the longest. The end where no edge has a detour.
 std::size_t place_to_give(const GraphEdges& edges, const RowScores& scores, std::uint32_t from, std::uint32_t row)
 {
     const std::span<const std::uint32_t> places = edges.of(from);
@@ -106,16 +111,7 @@ std::size_t place_to_give(const GraphEdges& edges, const RowScores& scores, std:
 
 void link_row(GraphEdges& edges, const RowScores& scores, std::uint32_t row, std::span<const std::uint32_t> near)
 {
-    const std::vector<std::uint32_t> chosen = choose_edges(edges, near);
-    std::copy(chosen.begin(), chosen.end(), edges.of(row).begin());
-    for (const std::uint32_t other : chosen) {
-        const std::span<std::uint32_t> back = edges.of(other);
-        if (std::find(back.begin(), back.end(), row) != back.end()) continue;
-        auto place = std::find(back.begin(), back.end(), no_neighbour);
-        if (place == back.end())
-            place = back.begin() + static_cast<std::ptrdiff_t>(place_to_give(edges, scores, other, row));
-        if (place != back.end()) *place = row;
-    }
+    insert_row(edges, row, near, [&](std::uint32_t from) { return place_to_give(edges, scores, from, row); });
 }
 
 }  // namespace pgwarp

@@ -1,9 +1,10 @@
-// Finding the rows near one that a graph is to take in.
+// Insertion of rows into a graph: finding the rows near one, and linking it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "methods/graph/edges.h"
@@ -12,7 +13,7 @@
 namespace pgwarp
 {
 
-// How near the rows of an index are to one of them, in the form in which it keeps them.
+// Scores between rows of an index, in the form in which it stores them.
 class RowScores
 {
 public:
@@ -21,7 +22,7 @@ public:
     virtual void scores(std::size_t row, std::span<const std::uint32_t> others, float* out) const = 0;
 };
 
-// Of vectors. The space outlives this.
+// For vectors. The space outlives this.
 class SpaceScores : public RowScores
 {
 public:
@@ -32,7 +33,7 @@ private:
     const GraphSpace& space_;
 };
 
-// Of bits [rows][words], which outlive this.
+// For bits [rows][words], which outlive this.
 class BitScores : public RowScores
 {
 public:
@@ -44,14 +45,19 @@ private:
     std::size_t words_;
 };
 
-// The `wanted` rows nearest to `row`, nearest first, as far as a search that keeps `ef` finds them among the rows
-// before `first`, which have their edges; and all of [first, row), which have none yet, are compared.
+// Returns the `wanted` nearest to `row` of `others` and of the rows `found` with their scores, in order of (score,
+// row). NaN counts as infinite.
+std::vector<std::uint32_t> nearest_of(const RowScores& scores, std::size_t row, std::span<const std::uint32_t> others,
+                                      std::size_t wanted, std::vector<std::pair<float, std::uint32_t>> found = {});
+
+// Returns the `wanted` rows nearest to `row`, nearest first: of the rows before `first`, which have edges, those that a
+// search that keeps `ef` rows finds; of [first, row), which have none yet, all.
 std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& edges,
                                      std::span<const std::uint32_t> seeds, std::size_t first, std::size_t row,
                                      std::size_t wanted, std::size_t ef, const CancelToken* cancel);
 
-// Adds a row that has no edges yet: edges to rows of `near` and back. A row whose places are all taken gives up the
-// edge of which most others make detours; where there is none, it has no edge back.
+// Adds a row that has no edges yet: edges to rows of `near`, and back. A row without a free place gives up the edge
+// with the most detours; where no edge has one, it gets no edge back.
 void link_row(GraphEdges& edges, const RowScores& scores, std::uint32_t row, std::span<const std::uint32_t> near);
 
 }  // namespace pgwarp

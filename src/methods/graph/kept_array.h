@@ -1,4 +1,4 @@
-// An array of an index, as a searcher holds it: loaded, or lent.
+// An array of a searcher: memory of its own, or borrowed.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ class KeptArray
 {
 public:
     void borrow(std::span<const Element> lent) { lent_ = lent; }
-    // To be written, by several threads.
+    // Returns own memory to write to, allocated at the first call. Thread-safe.
     std::span<Element> room(std::size_t count)
     {
         std::call_once(once_, [&] { own_.resize(count); });
         return own_;
     }
-    // Once all is there.
+    // Returns the whole array, once it is written.
     std::span<const Element> all(std::size_t count) { return lent_.data() != nullptr ? lent_ : room(count); }
     std::uint64_t memory_bytes() const { return own_.size() * sizeof(Element); }
 

@@ -1,4 +1,4 @@
-// A searcher over what a builder holds, for its calibration: large arrays are not copied.
+// A searcher over the arrays of a builder, for calibration, without copies of the large ones.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace pgwarp
 {
 
-// One of vectors, halves and bits, as the options say. What is lent stays, unchanged, as long as the searcher.
+// Edges, and one of vectors, halves and bits, as the options say. They outlive the searcher and do not change.
 struct LentArrays {
     EdgeView edges;
     std::span<const float> vectors;
@@ -25,11 +25,11 @@ struct LentArrays {
 // Reads a small array whole.
 using ReadArray = std::function<void(const std::string& name, std::span<std::byte> out)>;
 
-// Ready to search. `arrays` has all rows; those before "neighbours" are read.
+// Returns a loaded searcher. `arrays`: the shapes of all arrays; those before "neighbours" are read.
 std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const ParameterList& options,
                                                    std::span<const ArrayShape> arrays, const ReadArray& read,
                                                    const LentArrays& lent, ThreadPool& pool);
-// Over what a builder has made.
+// The same for a finished builder.
 std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
                                                    const LentArrays& lent, ThreadPool& pool);
 

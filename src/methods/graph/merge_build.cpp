@@ -1,3 +1,4 @@
+// Merges: the arrays of an index come in pieces, dead rows go, new rows are inserted in batches.
 #include "methods/graph/merge_build.h"
 
 #include <algorithm>
@@ -24,16 +25,16 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
+constexpr std::size_t batch_rows = 512;  // rows that are searched for before any of them has edges
 constexpr std::size_t piece_rows = 2048;
 constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
-constexpr std::size_t many_rows = 10000;  // from there on room for new ones is made at once
-constexpr std::size_t usual_growth = 16;  // of the rows there are, one of so many
-constexpr std::size_t changes_share = 2;  // of the neighbours' bytes, one of so many, that changes may take
+constexpr std::size_t many_rows = 10000;  // from this number of rows on memory for new ones is reserved
+constexpr std::size_t usual_growth = 16;  // new rows that memory is reserved for: one for so many old ones
+constexpr std::size_t changes_share = 2;  // changes may take the neighbours' bytes, divided by this
 
 struct Given {
     ArrayShape shape;
-    std::uint64_t bytes;  // that came
+    std::uint64_t bytes;  // received
 };
 
 class GraphMergeBuilder : public Builder
@@ -43,7 +44,6 @@ public:
         : shape_(shape),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
-          type_(vector_array_type(shape)),
           options_(GraphOptions::resolve(options, dimensions_)),
           leaves_out_(options.get(option_leave_out, 0) != 0),
           measures_(options.get(option_measure, 0) != 0)
@@ -76,7 +76,6 @@ private:
     IndexShape shape_;
     Metric metric_;
     std::size_t dimensions_;
-    ArrayType type_;  // of the vectors
     GraphOptions options_;
     bool leaves_out_;
     bool measures_;
@@ -97,43 +96,33 @@ private:
     BulkVector<float> vectors_;  // of all rows
 };
 
-// Where the bytes of an array go; makes room for it.
+// Returns the memory of an array, allocated at its first piece.
 std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
 {
-    const std::string name = shape.name;
-    const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
-        require_array(std::span(&shape, 1), shape.name, type, rows, width);
-        if (values.size() == rows * width) return std::as_writable_bytes(std::span(values));
-        if (rows >= many_rows) values.reserve((rows + rows / usual_growth) * width);
-        values.resize(rows * width);
+    std::vector<ArrayShape> known = graph_arrays(shape_, options_, shape.rows, shape.rows);
+    known.push_back(make_array_shape(array_edge_changes, ArrayType::u32, shape.rows, 3));
+    known.push_back(make_array_shape(array_dead_rows, ArrayType::u64, shape.rows, 1));
+    const ArrayShape* expected = find_array(known, shape.name);
+    if (expected == nullptr) throw BadRequest("an array that the index has no use for");
+    require_array(std::span(&shape, 1), expected->name, expected->type, expected->rows, expected->width);
+    const auto room = [&](auto& values, std::uint64_t width) {
+        if (values.size() != shape.rows * width) {
+            if (shape.rows >= many_rows) values.reserve((shape.rows + shape.rows / usual_growth) * width);
+            values.resize(shape.rows * width);
+        }
         return std::as_writable_bytes(std::span(values));
     };
-    if (name == array_seeds) return room(seeds_, ArrayType::u32, shape.rows, 1);
-    if (name == array_neighbours) return room(edges_.neighbours, ArrayType::u32, shape.rows, options_.degree);
-    if (name == array_edge_changes) {
-        require_array(std::span(&shape, 1), shape.name, ArrayType::u32, shape.rows, 3);
-        changes_.resize(shape.rows);
-        return std::as_writable_bytes(std::span(changes_));
-    }
-    if (name == array_dead_rows) return room(dead_, ArrayType::u64, shape.rows, 1);
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            if (name == array_vectors) return room(vectors_, type_, shape.rows, dimensions_);
-            break;
-        case GraphVectors::half:
-            if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
-            if (name == array_half_mean) return room(half_.codec.mean, ArrayType::f32, 1, dimensions_);
-            if (name == array_half_scale) {
-                require_array(std::span(&shape, 1), shape.name, ArrayType::f32, 1, 2);
-                return std::as_writable_bytes(std::span(half_.scale));
-            }
-            break;
-        case GraphVectors::bits:
-            if (name == array_bits) return room(bits_, ArrayType::u32, shape.rows, words());
-            if (name == array_projection) return room(projection_, ArrayType::f32, options_.bits, dimensions_ + 1);
-            break;
-    }
-    throw BadRequest("an array that the index has no use for");
+    const std::string name = shape.name;
+    if (name == array_seeds) return room(seeds_, 1);
+    if (name == array_neighbours) return room(edges_.neighbours, shape.width);
+    if (name == array_edge_changes) return room(changes_, 1);
+    if (name == array_dead_rows) return room(dead_, 1);
+    if (name == array_vectors) return room(vectors_, shape.width);
+    if (name == array_half) return room(halves_, shape.width);
+    if (name == array_half_mean) return room(half_.codec.mean, shape.width);
+    if (name == array_half_scale) return std::as_writable_bytes(std::span(half_.scale));
+    if (name == array_bits) return room(bits_, shape.width);
+    return room(projection_, shape.width);
 }
 
 void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -147,7 +136,7 @@ void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std:
     found->bytes += bytes.size();
 }
 
-// Every array came whole, and its numbers are those of rows.
+// Checks that every array was received whole, and that its numbers are those of rows.
 void GraphMergeBuilder::check_given()
 {
     for (const Given& given : given_) {
@@ -180,7 +169,7 @@ void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& p
     half_.measure(rows, pool, nullptr);
 }
 
-// Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
+// Appends the new rows in their stored form, and as floats where the index stores vectors.
 void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     progress.report("encoding rows", 0, new_);
@@ -205,15 +194,15 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
     });
 }
 
-// Some rows at a time are searched for in the graph without them, and compared with those before them; then they get
-// their edges, one after the other: the graph is the same however many threads search.
+// A batch of rows is searched for, in parallel, in the graph without it; each row is also compared with those of the
+// batch before it. Then the rows get their edges one after the other, so that the graph does not depend on the number
+// of threads.
 void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
-    std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
+    std::vector<std::vector<std::uint32_t>> near(std::min(batch_rows, new_));
     for (std::size_t first = old_; first < all();) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report("inserting rows", first - old_, new_);
-        const std::size_t count = std::min({most_together, all() - first, std::max<std::size_t>(first / 8, 1)});
+        progress.advance("inserting rows", first - old_, new_);
+        const std::size_t count = std::min({batch_rows, all() - first, std::max<std::size_t>(first / 8, 1)});
         pool.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 near[i] = find_near(scores, edges_, seeds_, static_cast<std::uint32_t>(first), first + i,
@@ -262,7 +251,7 @@ void GraphMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, Thre
     if (leaves_out_) leave_out_dead();
 }
 
-// And makes room for the new rows' bits.
+// Counts the dead rows, and extends the bitmap to the new rows.
 void GraphMergeBuilder::count_dead()
 {
     if (dead_.empty()) return;
@@ -272,12 +261,10 @@ void GraphMergeBuilder::count_dead()
     dead_.resize((all() + 63) / 64, 0);
 }
 
-// As many for the new rows as the old ones have, and some where no seed leads.
+// Adds seeds in parts that no seed reaches, and new rows until there are as many seeds as a build chooses.
 void GraphMergeBuilder::add_seeds()
 {
-    std::vector<std::uint32_t> live;
-    for (std::uint32_t row = 0; row < all(); ++row)
-        if (!bit_is_set(dead_, row)) live.push_back(row);
+    const std::vector<std::uint32_t> live = rows_outside(dead_, all());
     pgwarp::add_seeds(edges_, live, most_seeds(live.size()), seeds_);
     const std::size_t wanted = std::max(seed_count(all() - dead_count_), seeds_.size());
     const std::size_t missing = std::min(wanted - seeds_.size(), new_);
@@ -288,7 +275,7 @@ void GraphMergeBuilder::add_seeds()
     }
 }
 
-// Rows get the numbers that they have among live ones.
+// Renumbers rows: the new number of a row is its rank among live rows.
 void GraphMergeBuilder::leave_out_dead()
 {
     std::vector<std::uint32_t> numbers(all(), no_neighbour);
@@ -322,23 +309,13 @@ std::vector<ArrayShape> GraphMergeBuilder::arrays() const
         made.push_back(make_array_shape(array_edge_changes, ArrayType::u32, changes_.size() - old_changes_, 3));
     made.push_back(
         make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? edges_.count() : new_, edges_.degree));
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            made.push_back(make_array_shape(array_vectors, type_, new_, dimensions_));
-            break;
-        case GraphVectors::half:
-            made.push_back(make_array_shape(array_half, ArrayType::f16, new_, dimensions_));
-            break;
-        case GraphVectors::bits:
-            made.push_back(make_array_shape(array_bits, ArrayType::u32, new_, words()));
-            break;
-    }
+    made.push_back(graph_row_array(shape_, options_, new_));
     return made;
 }
 
 void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
-    const auto fresh = [&](const auto& values, std::size_t width) {
+    const auto read_new = [&](const auto& values, std::size_t width) {
         read_piece(std::span(values).subspan(old_ * width), offset, out);
     };
     if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
@@ -347,10 +324,10 @@ void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std
         return read_piece(std::span<const EdgeChange>(changes_).subspan(old_changes_), offset, out);
     if (array == array_neighbours && rewrites())
         return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
-    if (array == array_neighbours) return fresh(edges_.neighbours, edges_.degree);
-    if (array == array_vectors) return fresh(vectors_, dimensions_);
-    if (array == array_half) return fresh(halves_, dimensions_);
-    if (array == array_bits) return fresh(bits_, words());
+    if (array == array_neighbours) return read_new(edges_.neighbours, edges_.degree);
+    if (array == array_vectors) return read_new(vectors_, dimensions_);
+    if (array == array_half) return read_new(halves_, dimensions_);
+    if (array == array_bits) return read_new(bits_, words());
     throw BadRequest("unknown array of a graph that grows");
 }
 
@@ -358,7 +335,7 @@ void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std
 
 std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options)
 {
-    if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
+    if (options.get(option_part, 0) != 0) return make_graph_builder(shape, options);
     return std::make_unique<GraphMergeBuilder>(shape, options);
 }
 

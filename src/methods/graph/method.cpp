@@ -1,4 +1,4 @@
-// graph on the CPU, as the engine's registry has it.
+// The factory of graph on the CPU.
 #include "methods/graph/graph.h"
 #include "methods/graph/merge_build.h"
 #include "protocol/merge_build.h"
@@ -17,7 +17,7 @@ ParameterList part_options(const IndexShape& shape, const ParameterList& options
     part.set("degree", options.get("degree", 0));
     part.set("build_degree", options.get("build_degree", 0));
     part.set("vectors", static_cast<std::int64_t>(vectors));
-    part.set(option_alone, 1);
+    part.set(option_part, 1);
     return part;
 }
 

@@ -1,4 +1,4 @@
-// The k-NN graph that a graph is made from.
+// The k-NN graph that the edges of a graph are drawn from.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,7 @@
 namespace pgwarp
 {
 
-// For each row of a space the numbers of rows near it, nearest first, without itself; what is not there is
-// no_neighbour.
+// For each row of a space the numbers of rows near it, nearest first, without itself; unused places hold no_neighbour.
 struct NearestRows {
     std::size_t width = 0;
     BulkVector<std::uint32_t> rows;  // [count][width]
@@ -22,8 +21,8 @@ struct NearestRows {
     std::uint32_t* of(std::size_t row) { return rows.data() + row * width; }
 };
 
-// Compares the rows of each group with those of the groups near it, about `compared` rows each. Rows in no group are
-// near to none and get none.
+// Compares the rows of each group with those of the groups near it, about `compared` rows each. Rows in no group get no
+// neighbours and are neighbours of no row.
 NearestRows grouped_nearest_rows(const GraphSpace& space, const RowGroups& groups, std::size_t width,
                                  std::size_t compared, const BuildProgress& progress, ThreadPool& pool);
 

@@ -1,3 +1,4 @@
+// Options of graph, and the numbers that follow from the number of rows.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +13,7 @@ namespace
 
 constexpr std::size_t most_edges = 256;
 
-// Enough bits that few candidates more than asked for hold the neighbours.
+// Returns a number of bits with which few more candidates than asked for include the neighbours.
 std::size_t choose_bits(std::size_t dimensions)
 {
     return std::clamp<std::size_t>((dimensions + 3) / 4 * 32, 128, 512);
@@ -30,7 +31,7 @@ GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t dim
     const std::int64_t build_degree = options.get("build_degree", 0);
     const std::int64_t bits = options.get("bits", 0);
     if (degree != 0) resolved.degree = static_cast<std::size_t>(degree);
-    // No less is looked at than is kept.
+    // At least as many rows are candidates as are kept.
     resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : resolved.degree * 3 / 2;
     resolved.build_degree = std::clamp<std::size_t>(resolved.build_degree, resolved.degree, most_edges);
     resolved.vectors = static_cast<GraphVectors>(options.get("vectors", 0));

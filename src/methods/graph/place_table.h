@@ -1,5 +1,5 @@
-// Where each of a few rows stands in a list. Most of what is asked for isn't there: the table is so large that it
-// mostly says so at once.
+// A hash table of the places of a few rows in a list. Most rows that are looked up are not in it, so it is sparse, and
+// most lookups end at the first slot.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ public:
 
     PlaceTable() : first_(std::size_t{1} << bits, none) {}
 
-    // Of rows that differ.
+    // The rows are distinct.
     void assign(std::span<const std::uint32_t> rows)
     {
         clear();
@@ -37,8 +37,8 @@ public:
         while (place != none && rows_[place] != row) place = next_[place];
         return place;
     }
-    // act(i, place) for each rows[i] that is there, in order. Which slots are taken can't be foretold: that is asked of
-    // many rows at once, without a branch.
+    // Calls act(i, place) for each rows[i] in the table, in order. A branch on a slot would be mispredicted often, so
+    // many slots are read first, without a branch.
     template <class Act>
     void for_those_there(std::span<const std::uint32_t> rows, const Act& act) const
     {
@@ -57,7 +57,7 @@ public:
             }
         }
     }
-    // A row that is not there, at the end.
+    // Appends a row that is not in the table.
     void add(std::uint32_t row)
     {
         std::uint32_t& first = first_[slot_of(row)];

@@ -1,7 +1,7 @@
+// Recall of a changed graph, by a sample that is removed from a copy of it.
 #include "methods/graph/remeasure.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
 #include "methods/arrays.h"
@@ -22,40 +22,24 @@ constexpr std::uint64_t sample_seed = 0x6d656173;
 
 std::vector<std::uint32_t> sample_live(const ChangedGraph& graph)
 {
-    std::vector<std::uint32_t> live;
-    for (std::uint32_t row = 0; row < graph.edges.count(); ++row)
-        if (!bit_is_set(graph.dead, row)) live.push_back(row);
+    const std::vector<std::uint32_t> live = rows_outside(graph.dead, graph.edges.count());
     std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), sample_seed);
     for (std::uint32_t& row : sample) row = live[row];
     return sample;
 }
 
-std::size_t count_rows(RowBitmap bitmap)
-{
-    std::size_t rows = 0;
-    for (const std::uint64_t word : bitmap) rows += static_cast<std::size_t>(std::popcount(word));
-    return rows;
-}
-
 std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdges& edges,
                                       std::span<const std::uint32_t> seeds, ThreadPool& pool)
 {
-    const std::size_t rows = edges.count();
-    const std::size_t dimensions = graph.shape.dimensions;
-    const bool half = graph.options.vectors == GraphVectors::half;
-    std::vector<ArrayShape> arrays{make_array_shape(array_seeds, ArrayType::u32, seeds.size(), 1)};
-    if (half) {
-        arrays.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions));
-        arrays.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    arrays.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows, edges.degree));
-    arrays.push_back(half ? make_array_shape(array_half, ArrayType::f16, rows, dimensions)
-                          : make_array_shape(array_vectors, vector_array_type(graph.shape), rows, dimensions));
+    const std::vector<ArrayShape> arrays = graph_arrays(graph.shape, graph.options, edges.count(), seeds.size());
     const auto read = [&](const std::string& name, std::span<std::byte> out) {
         if (name == array_seeds) return read_piece(seeds, 0, out);
         read_piece(name == array_half_mean ? graph.half_mean : graph.half_scale, 0, out);
     };
-    const LentArrays lent{edges, half ? std::span<const float>() : graph.vectors, graph.halves, {}};
+    const LentArrays lent{edges,
+                          graph.options.vectors == GraphVectors::half ? std::span<const float>() : graph.vectors,
+                          graph.halves,
+                          {}};
     return make_lent_graph_searcher(graph.shape, graph.options.as_parameters(), arrays, read, lent, pool);
 }
 
@@ -70,7 +54,7 @@ Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress
     progress.report("calibrating", 0, 1);
     std::vector<std::uint64_t> gone(graph.dead.begin(), graph.dead.end());
     gone.resize((graph.edges.count() + 63) / 64, 0);
-    for (const std::uint32_t row : sample) gone[row / 64] |= std::uint64_t{1} << (row % 64);
+    for (const std::uint32_t row : sample) set_bit(gone, row);
     GraphEdges edges = graph.edges;
     std::vector<std::uint32_t> seeds = graph.seeds;
     unlink_dead(edges, seeds, {graph.scores, gone, graph.options.build_degree}, progress, pool);
@@ -79,7 +63,7 @@ Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress
     const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
     const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
-    const std::size_t held = graph.edges.count() - count_rows(gone);
+    const std::size_t held = rows_outside(gone, graph.edges.count()).size();
     const RecallInput input{
         .searcher = *searcher, .rows = held, .queries = queries, .truth = truth, .dead = gone, .distances = distances};
     return measure_recall(input, graph_recall_rules(held), progress, pool);

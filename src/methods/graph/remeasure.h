@@ -14,7 +14,7 @@
 namespace pgwarp
 {
 
-// All rows, in the form in which the index keeps them, and as floats. Dead ones have no edges.
+// All rows, in their stored form and as floats. Dead rows have no edges.
 struct ChangedGraph {
     const IndexShape& shape;
     const GraphOptions& options;
@@ -28,8 +28,8 @@ struct ChangedGraph {
     std::span<const float> half_scale;
 };
 
-// A sample of the live rows is taken out of a copy of the graph, as if they had died, and searched for: as a build
-// measures before it takes in the rows that it held out. An empty curve of fewer than a few rows.
+// Removes a sample of the live rows from a copy of the graph, as if they had died, and searches for them. The curve is
+// empty where the rows are too few for a sample.
 Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool);
 
 }  // namespace pgwarp

@@ -1,8 +1,7 @@
+// Repair of edges to dead rows, in four steps: seeds, new edges of all rows, clearing dead rows, linking thin rows.
 #include "methods/graph/repair.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -19,17 +18,18 @@ namespace
 
 constexpr std::size_t piece_rows = 256;
 constexpr std::size_t step_rows = 16384;
-constexpr std::size_t most_passed = 256;  // dead rows that are looked behind, for one row
+constexpr std::size_t most_passed = 256;  // dead rows that are passed through, for one row
 constexpr std::size_t searched_together = 512;
 constexpr std::size_t search_width = 2;  // rows that a search keeps, times those that edges are chosen from
 
-// The live rows behind the dead ones that a row leads to, as far as is needed to find enough.
+// Finds the live rows behind the dead neighbours of a row, until there are enough.
 class Surroundings
 {
 public:
     Surroundings(const GraphEdges& edges, const Repair& repair) : edges_(edges), repair_(repair) {}
 
-    // The row's live neighbours, and those found, nearest first, at most build_degree. Not the row itself.
+    // Returns the row's live neighbours and the live rows found, nearest first, at most build_degree, without the row
+    // itself.
     std::vector<std::uint32_t> nearest(std::uint32_t row)
     {
         seen_.clear();
@@ -37,29 +37,14 @@ public:
         passed_.clear();
         seen_.add(row);
         look_at(edges_.of(row));
-        // Dead rows as far away as each other in turns, until enough live ones are known.
+        // Dead rows of equal distance in edges are passed together, until there are enough live ones.
         for (std::size_t begin = 0; begin < passed_.size();) {
             const std::size_t end = passed_.size();
             for (std::size_t i = begin; i < end; ++i) look_at(edges_.of(passed_[i]));
             begin = end;
             if (live_.size() >= repair_.build_degree) break;
         }
-        return sorted_by_distance(repair_.scores, row, live_, repair_.build_degree);
-    }
-
-    static std::vector<std::uint32_t> sorted_by_distance(const RowScores& scores, std::uint32_t row,
-                                                         std::span<const std::uint32_t> others, std::size_t most)
-    {
-        std::vector<float> values(others.size());
-        scores.scores(row, others, values.data());
-        std::vector<std::pair<float, std::uint32_t>> order(others.size());
-        for (std::size_t i = 0; i < others.size(); ++i)
-            order[i] = {std::isnan(values[i]) ? std::numeric_limits<float>::infinity() : values[i], others[i]};
-        std::sort(order.begin(), order.end());
-        order.resize(std::min(order.size(), most));
-        std::vector<std::uint32_t> sorted;
-        for (const auto& [score, other] : order) sorted.push_back(other);
-        return sorted;
+        return nearest_of(repair_.scores, row, live_, repair_.build_degree);
     }
 
 private:
@@ -96,20 +81,21 @@ bool leads_to_dead(std::span<const std::uint32_t> edges, RowBitmap dead)
     return false;
 }
 
-// What stays, in its place, and in place of the dead what is chosen. Unused places come last.
+// Returns the new places of a row: live neighbours keep theirs, chosen rows take those of dead ones, unused places come
+// last.
 std::vector<std::uint32_t> replace_dead(std::span<const std::uint32_t> edges, RowBitmap dead,
                                         std::span<const std::uint32_t> chosen)
 {
     std::vector<std::uint32_t> places(edges.begin(), edges.end());
-    std::vector<std::uint32_t> fresh;
+    std::vector<std::uint32_t> added;
     for (const std::uint32_t row : chosen)
-        if (std::find(edges.begin(), edges.end(), row) == edges.end()) fresh.push_back(row);
-    auto next = fresh.begin();
+        if (std::find(edges.begin(), edges.end(), row) == edges.end()) added.push_back(row);
+    auto next = added.begin();
     for (std::uint32_t& place : places) {
         const bool vacant = place == no_neighbour || bit_is_set(dead, place);
-        if (vacant) place = next != fresh.end() ? *next++ : no_neighbour;
+        if (vacant) place = next != added.end() ? *next++ : no_neighbour;
     }
-    // What is left vacant takes an edge from behind: few places change.
+    // A place left vacant takes the last edge, so that few places change.
     std::size_t used = places.size();
     for (std::size_t i = 0; i < used; ++i) {
         while (used > 0 && places[used - 1] == no_neighbour) --used;
@@ -177,7 +163,7 @@ private:
         seeds_ = std::move(kept);
     }
 
-    // From the edges as they were, so that the order of rows doesn't matter.
+    // Reads the edges before the repair alone, so that the order of rows does not matter.
     void find_edges()
     {
         std::mutex mutex;
@@ -214,8 +200,7 @@ private:
         std::vector<std::vector<std::uint32_t>> near(std::min(searched_together, thin_.size()));
         for (std::size_t first = 0; first < thin_.size(); first += near.size()) {
             const std::size_t count = std::min(near.size(), thin_.size() - first);
-            if (progress_.cancel != nullptr) progress_.cancel->check();
-            progress_.report("linking rows", first, thin_.size());
+            progress_.advance("linking rows", first, thin_.size());
             pool_.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t i = begin; i < end; ++i) near[i] = near_thin(thin_[first + i]);
             });
@@ -227,7 +212,7 @@ private:
         }
     }
 
-    // What a search finds, and the neighbours that it has.
+    // Returns the rows that a search finds and the neighbours of the row, nearest first.
     std::vector<std::uint32_t> near_thin(std::uint32_t row) const
     {
         std::vector<std::uint32_t> found = find_near(repair_.scores, edges_, seeds_, row, row, repair_.build_degree,
@@ -237,7 +222,7 @@ private:
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         std::erase(found, row);
-        return Surroundings::sorted_by_distance(repair_.scores, row, found, repair_.build_degree);
+        return nearest_of(repair_.scores, row, found, repair_.build_degree);
     }
 
     GraphEdges& edges_;

@@ -1,3 +1,4 @@
+// Groups by balanced k-means over a sample, and the rows nearest their centroids.
 #include "methods/graph/row_groups.h"
 
 #include <algorithm>
@@ -37,21 +38,21 @@ std::vector<float> train_centroids(const GraphSpace& space, std::size_t wanted, 
     return train_kmeans(sample, space.dimensions(), training, pool);
 }
 
-// The group of each row.
+// Returns the group of each row.
 std::vector<std::uint32_t> assign_rows(const GraphSpace& space, std::span<const float> centroids,
                                        const BuildProgress& progress, ThreadPool& pool)
 {
     if (space.has_bits()) return assign_bits(space, centroids, progress, pool);
     const std::size_t dimensions = space.dimensions();
     const std::size_t groups = centroids.size() / dimensions;
-    // As many rows a step as take less than 100 ms.
+    // A step takes less than 100 ms.
     const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 31) / (groups * dimensions), 1024, 65536);
     std::vector<std::uint32_t> group_of(space.count());
     for (std::size_t first = 0; first < group_of.size(); first += step) {
         progress.report("assigning rows", first, group_of.size());
         const std::size_t count = std::min(step, group_of.size() - first);
         assign_to_centroids(Metric::l2, space.rows().subspan(first * dimensions, count * dimensions), dimensions,
-                            centroids, std::span(group_of).subspan(first, count), {}, pool, progress.cancel);
+                            centroids, std::span(group_of).subspan(first, count), pool, progress.cancel);
     }
     return group_of;
 }

@@ -1,5 +1,5 @@
-// Rows of a space in groups of near ones (k-means lists): what is near a row is looked for in the groups near its own,
-// and each group lends the searches a row to begin from.
+// Groups of near rows of a space (k-means lists). Neighbours of a row are looked for in the groups near its own, and
+// the row nearest each centroid is a seed of searches.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,12 @@ struct RowGroups {
     const float* centroid(std::size_t group) const { return centroids.data() + group * dimensions; }
 };
 
-// About `wanted` groups of all rows but those left out. The same whatever the number of threads.
+// Makes `wanted` groups, some of which may be empty, of all rows but those of `left_out`. The result does not depend on
+// the number of threads.
 RowGroups group_rows(const GraphSpace& space, std::size_t wanted, RowBitmap left_out, const BuildProgress& progress,
                      ThreadPool& pool);
 
-// Of each group that is not empty the row nearest its centroid, in an order drawn by lot, so that each prefix is spread
+// Returns the row nearest the centroid of each group that is not empty, in random order, so that each prefix is spread
 // like the whole.
 std::vector<std::uint32_t> central_rows(const GraphSpace& space, const RowGroups& groups, ThreadPool& pool);
 

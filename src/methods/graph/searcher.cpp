@@ -1,3 +1,4 @@
+// The searcher of graph on the CPU, and its form over the arrays of a builder.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,12 +23,12 @@ namespace
 
 constexpr std::size_t default_ef = 64;  // of an index without calibration
 constexpr std::size_t worth_comparing =
-    8;                               // times as many rows as a search has compared, where it found mostly dead ones
-constexpr double fresh_share = 0.4;  // of the neighbours of a row kept, those not seen before, about
+    8;  // live rows are all compared up to this multiple of the rows that a search compared
+constexpr double unseen_share = 0.4;  // about the share of a row's neighbours that were not visited before
 
 struct DeadCount {
-    std::size_t linked = 0;  // that searches pass through
-    std::size_t alive = 0;   // the other rows, but those dead ones that no edge leads to
+    std::size_t linked = 0;  // dead rows that searches pass through
+    std::size_t alive = 0;   // live rows
 };
 
 class GraphSearcher : public Searcher
@@ -44,7 +45,7 @@ public:
         } else if (array == array_edge_changes) {
             write_piece(std::span<EdgeChange>(changes_), offset, bytes);
         } else {
-            // What this device has no use for is left out.
+            // Arrays that the CPU does not use are ignored.
             stored_->write(array, offset, bytes);
         }
     }
@@ -85,35 +86,29 @@ private:
     std::size_t dimensions_;
     std::size_t rows_ = 0;
     GraphOptions options_;
-    bool alone_;  // fresh rows beside an index: few of its nearest are among the nearest of all
+    bool is_part_;  // of delta rows: few of its nearest are among the nearest of the whole index
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
     EdgeView edges_;
     std::vector<std::uint64_t> unlinked_;  // bitmap of rows without edges
-    std::vector<EdgeChange> changes_;      // while the index is loaded
+    std::vector<EdgeChange> changes_;      // during loading
     std::unique_ptr<StoredRows> stored_;
 };
 
 GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
     : metric_(static_cast<Metric>(shape.metric)),
       dimensions_(shape.dimensions),
-      alone_(options.get(option_alone, 0) != 0)
+      is_part_(options.get(option_part, 0) != 0)
 {
     const ArrayShape* neighbours = find_array(arrays, array_neighbours);
     rows_ = neighbours != nullptr ? neighbours->rows : 0;
     options_ = GraphOptions::resolve(options, dimensions_);
-    stored_ = make_stored_rows(metric_, dimensions_, rows_, options_, arrays);
+    stored_ = make_stored_rows(metric_, dimensions_, rows_, options_);
     if (rows_ == 0) return;
-    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
-    const ArrayShape* seeds = find_array(arrays, array_seeds);
-    if (seeds == nullptr || seeds->rows == 0) throw BadRequest("array \"seeds\" is missing");
-    require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
-    seeds_.resize(seeds->rows);
+    require_graph_arrays(arrays, shape, options_);
+    seeds_.resize(find_array(arrays, array_seeds)->rows);
     edges_.degree = options_.degree;
-    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) {
-        require_array(arrays, array_edge_changes, ArrayType::u32, changes->rows, 3);
-        changes_.resize(changes->rows);
-    }
+    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) changes_.resize(changes->rows);
 }
 
 void GraphSearcher::lend(const LentArrays& lent)
@@ -143,7 +138,7 @@ void GraphSearcher::finish_load(ThreadPool& pool)
     stored_->prepare_searches(seeds_, edges_, pool);
 }
 
-// Rows that a merge took out of the graph. Others have edges, but for the only row of an index.
+// Finds the rows that a merge removed from the graph. All others have edges, except the only row of an index.
 void GraphSearcher::find_unlinked()
 {
     unlinked_.assign((rows_ + 63) / 64, 0);
@@ -158,15 +153,15 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
     std::int64_t ef = batch.settings.get("ef_search", 0);
     if (ef <= 0) ef = batch.effort;
     if (ef <= 0) ef = default_ef;
-    if (alone_) ef /= 2;
+    if (is_part_) ef /= 2;
     return std::clamp<std::size_t>(static_cast<std::size_t>(ef), std::max<std::size_t>(batch.k, 1),
                                    std::max<std::size_t>(rows_, batch.k));
 }
 
 double GraphSearcher::search_cost(const SearchBatch& batch) const
 {
-    const double fresh = fresh_share * static_cast<double>(options_.degree);
-    const double compared = static_cast<double>(seeds_.size()) + fresh * static_cast<double>(ef_of(batch));
+    const double unseen = unseen_share * static_cast<double>(options_.degree);
+    const double compared = static_cast<double>(seeds_.size()) + unseen * static_cast<double>(ef_of(batch));
     return 2 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(rows_)) *
            static_cast<double>(dimensions_);
 }
@@ -185,26 +180,26 @@ DeadCount GraphSearcher::count_dead(RowBitmap dead) const
     return {linked, rows_ - all};
 }
 
-// A search that finds as many live rows as it is to keep passes through the dead ones among them: it compares the more
-// rows the fewer are alive, up to where comparing the live rows alone takes no longer.
+// A search passes through dead rows until it has found enough live ones: the fewer are alive, the more rows it
+// compares, until comparing the live rows alone takes no longer.
 bool GraphSearcher::few_are_alive(const SearchBatch& batch, const DeadCount& dead) const
 {
     if (dead.linked == 0) return false;
     const auto alive = static_cast<double>(dead.alive);
     const double expanded =
         static_cast<double>(ef_of(batch)) * (alive + static_cast<double>(dead.linked)) / std::max(alive, 1.0);
-    return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
+    return alive <= static_cast<double>(seeds_.size()) + unseen_share * static_cast<double>(options_.degree) * expanded;
 }
 
 void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const
 {
     constexpr std::size_t step = 512;
-    constexpr float most = std::numeric_limits<float>::max();  // infinities and NaN too
+    constexpr float most = std::numeric_limits<float>::max();  // also for infinities and NaN
     TopK best(ef_of(batch));
     std::vector<std::uint32_t> rows;
     std::vector<float> compared(step);
     const auto compare = [&] {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         stored_->scores(query, rows, compared.data());
         for (std::size_t i = 0; i < rows.size(); ++i) best.push(compared[i] < most ? compared[i] : most, rows[i]);
         rows.clear();
@@ -236,7 +231,7 @@ std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::
                  batch.cancel, scratch);
         for (const BestRows::Entry& entry : scratch.best.entries())
             if (!entry.dead) found.push_back({entry.score, entry.row});
-        // What lies behind a region of dead rows may be in any direction.
+        // Live rows behind a region of dead rows may lie in any direction.
         if (scratch.best.excess_dead() > ef_of(batch) && dead.alive <= worth_comparing * scratch.compared)
             compare_all(batch, query, found);
     }
@@ -259,15 +254,10 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
     const OfBitmap<DeadCount>::Use counted = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
     const DeadCount& dead = *counted;
     if (dead.alive == 0) return;
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
-            results[q] = search_one(batch, q, dead);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { results[q] = search_one(batch, q, dead); });
 }
 
-// All rungs of one query in one traversal. A row is valued once.
+// Searches all rungs of one query in one traversal. The value of a row is computed once.
 void GraphSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number,
                                       RungResults& results) const
 {
@@ -306,21 +296,12 @@ void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const Searc
 {
     if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do)
         return Searcher::search_rungs(batch, rungs, results, pool);
-    // Among dead rows a search keeps more than it was asked to, and how many more depends on all that it has seen.
+    // Among dead rows a search keeps more rows than its effort, by a number that depends on all rows seen.
     const OfBitmap<DeadCount>::Use dead = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
     if (dead->linked > 0 || dead->alive == 0) return Searcher::search_rungs(batch, rungs, results, pool);
-    std::vector<SearchBatch> batches(rungs.size(), batch);
+    const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-        batches[rung].k = rungs[rung].k;
-        batches[rung].effort = rungs[rung].effort;
-    }
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
-            search_one_ladder(batches, q, results);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { search_one_ladder(batches, q, results); });
 }
 
 void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
@@ -345,7 +326,7 @@ std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, cons
     auto searcher = std::make_unique<GraphSearcher>(shape, options, arrays);
     searcher->lend(lent);
     for (const ArrayShape& array : arrays) {
-        if (std::string(array.name) == array_neighbours) break;  // from there on all are large
+        if (std::string(array.name) == array_neighbours) break;  // the large arrays are lent
         std::vector<std::byte> bytes(array.bytes());
         read(array.name, bytes);
         searcher->write(array.name, 0, bytes);

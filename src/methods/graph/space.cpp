@@ -1,3 +1,4 @@
+// Rows of an inner product get the coordinate that puts them on a sphere.
 #include "methods/graph/space.h"
 
 #include <algorithm>

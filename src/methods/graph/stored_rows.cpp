@@ -1,3 +1,4 @@
+// Stored rows of a graph: floats and halves, both searched as bytes where these serve, and bits of projections.
 #include "methods/graph/stored_rows.h"
 
 #include <bit>
@@ -7,6 +8,7 @@
 #include "methods/bounds.h"
 #include "methods/description.h"
 #include "methods/graph/kept_array.h"
+#include "methods/rows/half_rows.h"
 #include "numeric/distance.h"
 
 namespace pgwarp
@@ -38,14 +40,8 @@ public:
         bytes_.build(metric_, dimensions_, seeds, edges, copy, pool);
     }
     std::uint64_t memory_bytes() const override { return kept_.memory_bytes() + bytes_.memory_bytes(); }
-    ResultKind result_kind() const override
-    {
-        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
-    }
-    double bound_width(const float*) const override
-    {
-        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
-    }
+    ResultKind result_kind() const override { return promise_of_vectors(metric_ == Metric::cosine).kind; }
+    double bound_width(const float*) const override { return pgwarp::bound_width(metric_, 0, 1); }
     void prepare(const float* query, GraphQuery& out) const override
     {
         out.query = query;
@@ -77,41 +73,33 @@ private:
     ByteRows bytes_;
 };
 
-class HalfRows : public StoredRows
+class HalfVectors : public StoredRows
 {
 public:
-    HalfRows(Metric metric, std::size_t dimensions, std::size_t rows)
+    HalfVectors(Metric metric, std::size_t dimensions, std::size_t rows)
         : metric_(metric), dimensions_(dimensions), rows_(rows)
     {
-        codec_.mean.resize(dimensions);
+        half_.codec.mean.resize(dimensions);
     }
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
-        if (array == array_half_mean) {
-            write_piece(std::span<float>(codec_.mean), offset, bytes);
-        } else if (array == array_half_scale) {
-            write_piece(std::span<float>(scale_), offset, bytes);
-        } else if (array == array_half) {
-            write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
-        } else {
-            return false;
-        }
+        if (array != array_half) return half_.write(array, offset, bytes);
+        write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
         return true;
     }
     void finish_load() override
     {
-        codec_.scale = scale_[0];
-        if (!(codec_.scale > 0) || !std::isfinite(codec_.scale) || !(scale_[1] >= 0))
-            throw BadRequest("the scale of half vectors is impossible");
+        half_.take_scale();
         halves_ = kept_.all(rows_ * dimensions_).data();
-        // Sums of absolute differences are off by up to the root of the dimensions times as much.
-        error_ = metric_ == Metric::l1 ? scale_[1] * std::sqrt(static_cast<double>(dimensions_)) : scale_[1];
+        // The error in L1 is at most the root of the dimensions times that in L2.
+        error_ = half_.scale[1];
+        if (metric_ == Metric::l1) error_ *= std::sqrt(static_cast<double>(dimensions_));
     }
     void lend(std::span<const half_bits> halves) override { kept_.borrow(halves); }
     void prepare_searches(std::span<const std::uint32_t> seeds, EdgeView edges, ThreadPool& pool) override
     {
         const auto decode = [this](std::uint32_t row, float* out) {
-            codec_.decode(halves_ + std::size_t{row} * dimensions_, out);
+            half_.codec.decode(halves_ + std::size_t{row} * dimensions_, out);
         };
         bytes_.build(metric_, dimensions_, seeds, edges, decode, pool);
     }
@@ -122,7 +110,8 @@ public:
         if (metric_ == Metric::l1) return 2 * error_;
         return pgwarp::bound_width(metric_, error_, canonical_norm(query, dimensions_));
     }
-    // Distances in the codec's space are those here times the scale (l2: squared); a product lacks the mean's share.
+    // Distances in the codec's space are larger by the scale (l2: by its square); products lack that of the query and
+    // the mean.
     void prepare(const float* query, GraphQuery& out) const override
     {
         out.query = query;
@@ -131,7 +120,8 @@ public:
         out.moved.assign(query, query + dimensions_);
         if (metric_ != Metric::l2 && metric_ != Metric::l1) return;
         for (std::size_t d = 0; d < dimensions_; ++d)
-            out.moved[d] = static_cast<float>((static_cast<double>(query[d]) - codec_.mean[d]) * codec_.scale);
+            out.moved[d] =
+                static_cast<float>((static_cast<double>(query[d]) - half_.codec.mean[d]) * half_.codec.scale);
     }
     void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
     {
@@ -147,26 +137,16 @@ public:
     {
         thread_local std::vector<float> decoded;
         decoded.resize(dimensions_);
-        codec_.decode(halves_ + std::size_t{row} * dimensions_, decoded.data());
-        switch (metric_) {
-            case Metric::l1:
-                return std::max(0.0,
-                                canonical_l1(query.query, decoded.data(), dimensions_) * (1 - bound_rounding) - error_);
-            case Metric::l2:
-                return lower_bound(metric_, std::sqrt(canonical_l2_squared(query.query, decoded.data(), dimensions_)),
-                                   error_, query.norm);
-            default:
-                break;
-        }
-        const double product = canonical_dot(query.query, decoded.data(), dimensions_);
-        return lower_bound(metric_, metric_ == Metric::cosine ? 1 - product : -product, error_, query.norm);
+        half_.codec.decode(halves_ + std::size_t{row} * dimensions_, decoded.data());
+        const double distance = decoded_distance(metric_, query.query, decoded.data(), dimensions_);
+        if (metric_ == Metric::l1) return std::max(0.0, distance * (1 - bound_rounding) - error_);
+        return lower_bound(metric_, distance, error_, query.norm);
     }
 
 private:
     Metric metric_;
     std::size_t dimensions_;
-    HalfCodec codec_;
-    float scale_[2] = {1, 0};  // scale, largest error of a row
+    HalfRows half_;
     double error_ = 0;
     std::size_t rows_;
     KeptArray<half_bits> kept_;
@@ -238,30 +218,17 @@ void project_row(std::span<const float> projection, const float* row, std::size_
 }
 
 std::unique_ptr<StoredRows> make_stored_rows(Metric metric, std::size_t dimensions, std::size_t rows,
-                                             const GraphOptions& options, std::span<const ArrayShape> arrays)
+                                             const GraphOptions& options)
 {
     switch (options.vectors) {
-        case GraphVectors::full:
-            if (rows > 0) {
-                const ArrayType type = is_of_bits(metric) ? ArrayType::u32 : ArrayType::f32;
-                require_array(arrays, array_vectors, type, rows, dimensions);
-            }
-            return std::make_unique<FullRows>(metric, dimensions, rows);
         case GraphVectors::half:
-            if (rows > 0) {
-                require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
-                require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
-                require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-            }
-            return std::make_unique<HalfRows>(metric, dimensions, rows);
+            return std::make_unique<HalfVectors>(metric, dimensions, rows);
         case GraphVectors::bits:
+            return std::make_unique<BitRows>(dimensions, rows, options.bits);
+        case GraphVectors::full:
             break;
     }
-    if (rows > 0) {
-        require_array(arrays, array_projection, ArrayType::f32, options.bits, dimensions + 1);
-        require_array(arrays, array_bits, ArrayType::u32, rows, options.bits / 32);
-    }
-    return std::make_unique<BitRows>(dimensions, rows, options.bits);
+    return std::make_unique<FullRows>(metric, dimensions, rows);
 }
 
 }  // namespace pgwarp

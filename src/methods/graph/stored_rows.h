@@ -1,4 +1,4 @@
-// The rows of a graph as they are stored: what their values are, and scores along which a search goes.
+// The rows of a graph in their stored forms, with the scores that a search compares and the values that it returns.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,28 @@
 namespace pgwarp
 {
 
-// What one query needs prepared once.
+// The prepared data of a query.
 struct GraphQuery {
     const float* query = nullptr;
     double norm = 0;
-    std::vector<float> moved;  // in the space of halves
+    std::vector<float> moved;  // the query in the space of halves
     GraphByteQuery bytes;
-    std::vector<std::uint32_t> bits;  // of its projections
+    std::vector<std::uint32_t> bits;  // of the query's projection
 };
 
 class StoredRows
 {
 public:
     virtual ~StoredRows() = default;
-    // True when this array is the rows': then the piece is put in its place.
+    // Copies a piece of an array; returns false for an array that is not of the rows.
     virtual bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-    // Throws BadRequest for what no build makes.
+    // Call after all pieces are written. Throws BadRequest for invalid values.
     virtual void finish_load() = 0;
-    // What lies elsewhere, and stays there, in place of what would be written.
+    // Uses memory of another owner, which outlives this, in place of writes.
     virtual void lend(std::span<const float>) {}
     virtual void lend(std::span<const half_bits>) {}
     virtual void lend(std::span<const std::uint32_t>) {}
-    // Once all is there: what makes searches faster.
+    // Prepares forms that make searches faster, after finish_load(); arguments: seeds, edges, pool.
     virtual void prepare_searches(std::span<const std::uint32_t>, EdgeView, ThreadPool&) {}
     virtual std::uint64_t memory_bytes() const = 0;
     virtual ResultKind result_kind() const = 0;
@@ -53,11 +53,10 @@ public:
     virtual double value(const GraphQuery& query, std::uint32_t row) const = 0;
 };
 
-// Requires the arrays that these options have; `rows` rows.
 std::unique_ptr<StoredRows> make_stored_rows(Metric metric, std::size_t dimensions, std::size_t rows,
-                                             const GraphOptions& options, std::span<const ArrayShape> arrays);
+                                             const GraphOptions& options);
 
-// How a query scores them.
+// The scores of a query.
 class StoredScorer : public Scorer
 {
 public:
@@ -73,8 +72,8 @@ private:
     const GraphQuery& query_;
 };
 
-// projection [bits][dimensions + 1]; a bit is set where the product with the direction is above the threshold, its last
-// element. In double precision, in order of the dimensions: the same bits on every device.
+// projection [bits][dimensions + 1]. A bit is set where the product with its direction is above the threshold, the
+// direction's last element. In double precision, in order of the dimensions: the same bits on every device.
 void project_row(std::span<const float> projection, const float* row, std::size_t dimensions, std::uint32_t* bits);
 
 }  // namespace pgwarp

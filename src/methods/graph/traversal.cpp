@@ -1,3 +1,4 @@
+// The traversal of a graph with a sorted array of the best rows and a bitmap of visited ones.
 #include "methods/graph/traversal.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace
 {
 
 constexpr std::size_t entered_seeds = 16;    // the best of the seeds, from which a search begins
-constexpr std::size_t check_interval = 256;  // rows expanded between looks for a cancellation
+constexpr std::size_t check_interval = 256;  // rows expanded between checks for cancellation
 constexpr std::size_t line_rows = 16;        // in a cache line
 
 }  // namespace
@@ -35,7 +36,7 @@ void BestRows::insert(float score, std::uint32_t row, bool dead)
     next_ = std::min(next_, static_cast<std::size_t>(place - entries_.begin()));
     entries_.insert(place, entry);
     counted_ += dead ? 0 : 1;
-    // Nothing lies behind the last that counts, once they are as many as asked for.
+    // Once the limit is reached, the last entry is a live row.
     while (counted_ > limit() || (counted_ == limit() && entries_.back().dead)) {
         counted_ -= entries_.back().dead ? 0 : 1;
         entries_.pop_back();
@@ -67,20 +68,20 @@ public:
     void begin(std::size_t ef)
     {
         scratch_.visited.begin(edges_.count());
-        // Twice as many as a share of the dead like that of all rows.
+        // Twice the number of dead rows of an even spread.
         scratch_.best.begin(ef, dead_.alive == 0 ? 0 : 2 * ef * dead_.count / dead_.alive);
         scratch_.scores.resize(std::max((seeds_.size() + 15) / 16 * 16, edges_.degree));
         scorer_.seed_scores(seeds_, scratch_.scores.data());
         TopK entered(most_entered(ef));
         entered.push_block(scratch_.scores.data(), seeds_.size(), 0);
-        // All rows can be reached from the first seed, so that as many are found as there are.
+        // All rows are reachable from the first seed, so that a search finds as many as there are.
         scratch_.visited.visit(seeds_[0]);
         insert(scratch_.scores[0], seeds_[0]);
         scratch_.compared = seeds_.size();
         entries_ = entered.take_sorted();
     }
 
-    // Goes on until the first `within` rows are expanded. takes(score, row): whether a seed is among them.
+    // Expands rows until the first `within` are expanded. takes(score, row): whether a seed is among these.
     template <class Takes>
     void expand(std::size_t ef, std::size_t within, const Takes& takes)
     {
@@ -96,7 +97,7 @@ public:
     }
 
 private:
-    // Among dead rows more are kept than at first.
+    // The number of seeds that may enter. Among dead rows the limit may rise.
     std::size_t most_entered(std::size_t ef) const
     {
         return (dead_.count > 0 ? BestRows::most_widened : 1) * std::max(ef, entered_seeds);
@@ -105,7 +106,7 @@ private:
     void insert(float score, std::uint32_t row)
     {
         scratch_.best.insert(score, row, bit_is_set(dead_.bitmap, row));
-        // It will be read soon, if it stays.
+        // Its edges are read soon, if it stays.
         const std::span<const std::uint32_t> next = edges_.of(row);
         for (std::size_t i = 0; i < next.size(); i += line_rows) __builtin_prefetch(next.data() + i);
     }
@@ -132,7 +133,7 @@ private:
     const CancelToken* cancel_;
     TraversalScratch& scratch_;
     std::vector<Candidate> entries_;  // the best seeds
-    std::size_t next_ = 0;            // of these, to be entered
+    std::size_t next_ = 0;            // the first of them not yet entered
     std::size_t expanded_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// One search along a graph (SONG, section 4): the nearest row that was not expanded yet has its neighbours compared,
-// until the best `ef` rows seen have all been expanded.
+// One search along a graph (SONG, section 4): it expands the nearest row that is not expanded yet, by comparing its
+// neighbours, until the best `ef` rows seen are all expanded.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace pgwarp
 {
 
-// Rows a search has seen: cleared by going over what was set, so that a search costs no more than it sees.
+// The rows that a search has seen. Only words with a set bit are cleared, so that a search costs no more than it sees.
 class VisitedRows
 {
 public:
-    // Makes room for so many rows and forgets all.
+    // Forgets all rows, and makes room for rows below `rows`.
     void begin(std::size_t rows);
-    // True the first time.
+    // Marks a row; returns false if it was marked before.
     bool visit(std::uint32_t row)
     {
         std::uint64_t& word = words_[row / 64];
@@ -37,12 +37,12 @@ private:
     std::vector<std::uint32_t> touched_;
 };
 
-// The best rows of a search in order of (score, row). Those that count are at most `limit`, more only among many dead
-// rows; dead rows are kept to go on from, and don't count.
+// The best rows of a search in order of (score, row): at most `limit` live ones, or more among many dead rows. Dead
+// rows are kept for expansion and are not counted.
 class BestRows
 {
 public:
-    static constexpr std::size_t most_widened = 4;  // times as many are kept among dead rows, at most
+    static constexpr std::size_t most_widened = 4;  // largest factor of the limit, among dead rows
 
     struct Entry {
         float score;
@@ -51,8 +51,8 @@ public:
         bool dead;
     };
 
-    // expected_dead: dead rows among so many, were they anywhere. Where there are more of them, what lies behind them
-    // may be in other directions: for each one row more is kept, up to four times as many.
+    // expected_dead: number of dead rows if these were spread evenly. With more of them, the live rows behind them may
+    // lie in other directions, so each further dead row raises the limit by one, up to most_widened times the limit.
     void begin(std::size_t limit, std::size_t expected_dead)
     {
         limit_ = limit;
@@ -61,22 +61,22 @@ public:
         next_ = 0;
         entries_.clear();
     }
-    // Rows that come no earlier than all that are kept are not taken any more.
+    // Whether a live row would be kept now.
     bool takes(float score, std::uint32_t row) const
     {
         return counted_ < limit() || comes_before(score, row, entries_.back());
     }
-    // The same were only so many kept. Where no row is dead.
+    // The same with the limit `within`, where no row is dead.
     bool takes_within(std::size_t within, float score, std::uint32_t row) const
     {
         return entries_.size() < within || comes_before(score, row, entries_[within - 1]);
     }
     void insert(float score, std::uint32_t row, bool dead);
-    // The nearest entry not expanded yet, then marked as such; null when there is none among the first `within`. Valid
-    // until the next insertion.
+    // Marks the nearest entry that is not expanded yet as expanded, and returns it; null when there is none among the
+    // first `within`. Valid until the next insertion.
     const Entry* expand_next(std::size_t within);
     const std::vector<Entry>& entries() const { return entries_; }
-    // How many more dead rows there are than expected.
+    // The number of dead rows beyond expected_dead.
     std::size_t excess_dead() const
     {
         const std::size_t dead = entries_.size() - counted_;
@@ -96,21 +96,21 @@ private:
     std::vector<Entry> entries_;
 };
 
-// What a search compares rows by.
+// The scores that a search compares.
 class Scorer
 {
 public:
     virtual ~Scorer() = default;
     // out[i] = score of rows[i]; NaN counts as infinite.
     virtual void scores(std::span<const std::uint32_t> rows, float* out) const = 0;
-    // The same of the seeds, in their order. `out` has room for whole blocks of 16.
+    // The same for the seeds, in their order. `out` has room for whole blocks of 16.
     virtual void seed_scores(std::span<const std::uint32_t> seeds, float* out) const { scores(seeds, out); }
 };
 
 struct DeadRows {
     RowBitmap bitmap;
-    std::size_t count = 0;  // of those that edges lead to
-    std::size_t alive = 0;  // how many are not dead
+    std::size_t count = 0;  // dead rows that edges lead to
+    std::size_t alive = 0;  // live rows
 };
 
 struct TraversalScratch {
@@ -121,14 +121,14 @@ struct TraversalScratch {
     std::size_t compared = 0;  // rows
 };
 
-// Finds the `ef` best rows that are not dead, or all that there are, into scratch.best, from the best of the seeds.
+// Finds the `ef` best live rows, or all, into scratch.best, beginning at the best seeds.
 void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
               const CancelToken* cancel, TraversalScratch& scratch);
 
-// The same for several numbers of rows in one traversal, where no row is dead. A search for ef rows expands the nearest
-// row that it has seen until the first ef are expanded, and a row once pushed out of these never comes back among them:
-// so a search that keeps more rows passes through the very state in which the one for fewer ends. efs ascend;
-// found(i) is called when the first efs[i] entries of scratch.best are what a search for so many finds.
+// The same for several ascending efs in one traversal, where no row is dead. A search for ef rows expands the nearest
+// row that it has seen until the first ef are expanded, and a row once pushed out of these never returns: so a search
+// that keeps more rows passes through the final state of the search for fewer. Calls found(i) when the first efs[i]
+// entries of scratch.best are the result of a search for efs[i] rows.
 void traverse_rungs(EdgeView edges, std::span<const std::uint32_t> seeds, std::span<const std::size_t> efs,
                     const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch,
                     const std::function<void(std::size_t)>& found);

@@ -1,3 +1,4 @@
+// Shapes, pieces and decoding of the arrays of ivfadc.
 #include "methods/ivfadc/build_arrays.h"
 
 #include <algorithm>
@@ -32,10 +33,27 @@ bool is_ivfadc_row_array(const ArrayShape& array)
     return std::any_of(std::begin(names), std::end(names), [&](const char* name) { return is_named(array, name); });
 }
 
-void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions)
+void require_ivfadc_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows,
+                           std::size_t lists, std::size_t dimensions)
 {
-    const ArrayShape shape = rotation_shape(dimensions);
-    require_array(arrays, shape.name, static_cast<ArrayType>(shape.type), shape.rows, shape.width);
+    require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
+    if (options.byte_codes) {
+        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
+        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
+    }
+    if (options.keeps_full()) {
+        require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
+    } else if (options.keeps_half()) {
+        require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
+        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
+        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+    } else if (options.product_codes) {
+        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
+        require_array(arrays, array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions);
+        if (!options.opq) return;
+        const ArrayShape rotation = rotation_shape(dimensions);
+        require_array(arrays, rotation.name, rotation.type, rotation.rows, rotation.width);
+    }
 }
 
 std::vector<ArrayShape> IvfadcArrays::quantizer_shapes() const

@@ -1,5 +1,4 @@
-// The arrays that a build of ivfadc makes, or is given of an index, whatever device it runs on: names, shapes and
-// order.
+// The arrays of an ivfadc index in a build, on every device: names, shapes and order.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@
 namespace pgwarp
 {
 
-// Host memory, empty where the options keep no such array or it is not made yet.
+// Host memory, empty where the options have no such array or it is not made yet.
 struct IvfadcArrays {
     IvfOptions options;
     std::size_t dimensions = 0;
@@ -42,7 +41,7 @@ struct IvfadcArrays {
 
     // Small arrays first.
     std::vector<ArrayShape> shapes() const;
-    // Those that hold no rows: what rows are encoded with.
+    // The arrays without rows: the quantizers, by which rows are encoded.
     std::vector<ArrayShape> quantizer_shapes() const;
     // Copies bytes [offset, offset + out.size()) of an array. Throws BadRequest for one that is none of these.
     void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const;
@@ -50,15 +49,16 @@ struct IvfadcArrays {
     void make_quantizer_room();
     // Takes a piece of such an array. Throws BadRequest for another array, and for one of another shape.
     void write_quantizer(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
-    // The floats of a row whose list and, of bytes, scale are known, out of what is stored of it: a float vector, else
-    // a half vector, else bytes, whichever the options keep.
+    // Writes the floats of a row out of its stored form: a float vector, else a half vector, else bytes, whichever the
+    // options keep. The row's list, and for bytes its scale, are known.
     void decode(std::size_t row, const std::byte* stored, float* out) const;
 };
 
 // Whether an array of this name holds rows.
 bool is_ivfadc_row_array(const ArrayShape& array);
 
-// Throws BadRequest unless the array that a rotation of so many dimensions is kept in is there.
-void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions);
+// Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
+void require_ivfadc_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows,
+                           std::size_t lists, std::size_t dimensions);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// The samples that a build of ivfadc draws and how it trains lists, the same on every device.
+// The samples of a build of ivfadc and the training of its lists, the same on every device.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline std::vector<std::uint32_t> quantizer_sample(std::size_t rows)
     return sample_rows(rows, ProductQuantizer::codewords * rows_per_codeword, build_seed + 1);
 }
 
-// The training of the lists, but for the number of iterations, which is the device's.
+// Returns the training of the lists; each device sets the number of iterations.
 inline KMeansOptions list_training(const IvfOptions& options, Metric metric, const BuildProgress& progress)
 {
     KMeansOptions training;
@@ -40,8 +40,8 @@ inline KMeansOptions list_training(const IvfOptions& options, Metric metric, con
     return training;
 }
 
-// As many sample rows as keep the comparisons with all rows below a tenth of those that training and encoding take on
-// the CPU. Not for an index without rows.
+// Returns the number of sample rows whose comparisons with all rows stay below a tenth of those of training and
+// encoding on the CPU. rows > 0.
 inline std::size_t calibration_sample(const IvfOptions& options, std::size_t rows)
 {
     const std::size_t trained = list_iterations * rows_per_list * options.lists * options.lists / rows;

@@ -1,3 +1,4 @@
+// The steps of a build of ivfadc on the CPU.
 #include "methods/ivfadc/build_steps.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ void IvfadcBuildSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& 
         input.report("assigning rows", first, arrays.rows);
         const std::size_t count = std::min(assign_step, arrays.rows - first);
         assign_to_centroids(input.list_metric(), input.vectors().subspan(first * dimensions, count * dimensions),
-                            dimensions, arrays.centroids, std::span(arrays.list_of_row).subspan(first, count), {},
+                            dimensions, arrays.centroids, std::span(arrays.list_of_row).subspan(first, count),
                             input.pool, input.progress.cancel);
     }
 }

@@ -13,7 +13,7 @@
 namespace pgwarp
 {
 
-// What every step is given.
+// The input of every step.
 struct IvfadcBuildInput {
     const IndexShape& shape;
     RowBuffer& rows;
@@ -21,19 +21,19 @@ struct IvfadcBuildInput {
     ThreadPool& pool;
 
     Metric metric() const { return static_cast<Metric>(shape.metric); }
-    // The metric by which rows are assigned to lists: rows lie where they are near, not where a product is large.
+    // The metric by which rows are assigned to lists. For inner product it is l2: a list holds rows that are near each
+    // other.
     Metric list_metric() const { return metric() == Metric::cosine ? Metric::inner_product : Metric::l2; }
     std::span<const float> vectors() const { return rows.vectors(); }
     // Reports progress; throws Cancelled where the build was cancelled.
     void report(const char* phase, std::uint64_t done, std::uint64_t total) const
     {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report(phase, done, total);
+        progress.advance(phase, done, total);
     }
 };
 
-// Called in this order, each once; those between which the options choose are left out. A device throws std::bad_alloc
-// where its memory is short.
+// Called in this order, each at most once; the options decide which. A device throws std::bad_alloc where its memory is
+// short.
 class IvfadcBuildSteps
 {
 public:
@@ -55,14 +55,14 @@ public:
     // As calibration_truth() (methods/recall/truth.h).
     virtual std::vector<std::vector<std::uint32_t>> truth(const IvfadcBuildInput& input,
                                                           const std::vector<std::uint32_t>& sample);
-    // Where codes alone rank, for the calibration.
+    // Makes the searcher of the calibration, where codes alone rank.
     virtual std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                                     std::span<const ArrayShape> arrays);
-    // Makes the half vectors, in the memory of the rows, whose floats are gone afterwards.
+    // Makes the half vectors in the memory of the rows, whose floats are gone afterwards.
     virtual void keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays);
 };
 
-// device: the steps of a device, or null. Where its memory is too small the CPU makes all steps.
+// device: the steps of a device, or null. Where its memory is too small, the CPU makes all steps.
 std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options,
                                              std::unique_ptr<IvfadcBuildSteps> device);
 

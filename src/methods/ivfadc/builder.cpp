@@ -1,4 +1,4 @@
-// The build of ivfadc: the sequence of its steps, whoever makes them, and its calibration.
+// The build of ivfadc: the sequence of its steps, on any device, and its calibration.
 #include <new>
 
 #include "methods/ivfadc/build_samples.h"
@@ -21,7 +21,7 @@ public:
         : shape_(shape), asked_(options), device_(std::move(device))
     {
         if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-        // What makes no sense is refused before any row comes.
+        // Invalid options are refused before rows come.
         made_.options = IvfOptions::resolve(asked_, 0, shape.dimensions);
     }
 
@@ -32,7 +32,7 @@ public:
             try {
                 return run_steps(*device, input);
             } catch (const std::bad_alloc&) {
-                // The CPU can take over as long as the rows are there.
+                // The CPU takes over while the rows are there.
                 if (rows.size() > 0 && rows.vectors().empty()) throw;
             }
         }

@@ -1,10 +1,8 @@
-// Rows kept as bytes alone (codes = int8, refine = none): read from the lists that the proposer scans. Values are
+// Rows stored as bytes alone (codes = int8, refine = none), read from the lists that the proposer scans. Values are
 // canonical distances to the decoded rows, the same bits on every device.
-#include <cmath>
-
+#include "methods/bounds.h"
 #include "methods/ivfadc/row_store.h"
 #include "methods/rows/byte_lists.h"
-#include "numeric/distance.h"
 
 namespace pgwarp
 {
@@ -33,7 +31,7 @@ public:
         prepared.query = query;
         return prepared;
     }
-    // The proposer scans.
+    // Not used by searches: the proposer scores bytes.
     void scores(const PreparedQuery& query, std::size_t list, float, std::size_t begin, std::size_t count,
                 float* out) const override
     {
@@ -44,9 +42,7 @@ public:
         thread_local std::vector<float> row;
         row.resize(dimensions_);
         rows_.decode(rows_.begin(list) + position - begin_[list], centroids_.data() + list * dimensions_, row.data());
-        if (metric_ == Metric::l2) return std::sqrt(canonical_l2_squared(query.query, row.data(), dimensions_));
-        const double negative = -canonical_dot(query.query, row.data(), dimensions_);
-        return metric_ == Metric::cosine ? 1 + negative : negative;
+        return decoded_distance(metric_, query.query, row.data(), dimensions_);
     }
 
 private:

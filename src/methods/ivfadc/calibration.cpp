@@ -1,3 +1,4 @@
+// Recall by probes: ranks of the lists of true neighbours, or real searches.
 #include "methods/ivfadc/calibration.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace pgwarp
 namespace
 {
 
-// The place of each true neighbour's list among the lists as its query probes them: [query][neighbour].
+// Returns the rank of each true neighbour's list in the probing order of its query: [query][neighbour].
 std::vector<std::vector<std::uint32_t>> probe_ranks(const IvfadcCalibration& input, ThreadPool& pool)
 {
     const std::size_t lists = input.centroids.size() / input.dimensions;
@@ -36,14 +37,14 @@ std::vector<std::vector<std::uint32_t>> probe_ranks(const IvfadcCalibration& inp
     return ranks;
 }
 
-// For each query, the share of its k true neighbours within so many probes, k as in Calibration::ks.
+// Returns for each query the share of its k true neighbours within `probes` lists, k as in Calibration::ks.
 std::vector<std::array<float, 4>> shares_within(const std::vector<std::vector<std::uint32_t>>& ranks,
                                                 std::int64_t probes)
 {
     std::vector<std::array<float, 4>> shares(ranks.size(), {-1, -1, -1, -1});
     for (std::size_t q = 0; q < ranks.size(); ++q) {
         for (std::size_t column = 0; column < 4; ++column) {
-            // Searches for more rows than there are find all: of fewer than a column's own k, all are measured.
+            // A search for more rows than there are finds all. With fewer than a column's own k, all are counted.
             if (column > 0 && ranks[q].size() <= Calibration::ks[column - 1]) continue;
             const std::size_t count = std::min<std::size_t>(Calibration::ks[column], ranks[q].size());
             if (count == 0) continue;

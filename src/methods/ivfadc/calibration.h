@@ -12,7 +12,7 @@
 namespace pgwarp
 {
 
-// What a builder knows once its lists and codes are made.
+// The input of a calibration: the state of a build after its lists and codes.
 struct IvfadcCalibration {
     const IvfOptions& options;
     Metric metric;
@@ -24,10 +24,9 @@ struct IvfadcCalibration {
     const std::vector<std::vector<std::uint32_t>>& truth;  // of calibration_truth()
     const Searcher* searcher;                              // loaded, where product codes alone rank; else null
 
-    // Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are
-    // probed: counted for all numbers of probes at once. So it is for bytes, whose order the backend mends by the rows
-    // themselves: among as many as it asks for, next to none is lost. Where product codes alone rank, real searches are
-    // made.
+    // Where stored vectors rank, recall is the share of true neighbours whose lists are probed, counted for all numbers
+    // of probes at once. The same holds for bytes, which the backend ranks again by the heap's rows: it asks for enough
+    // of them to lose next to none. Where product codes alone rank, real searches are made.
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 };
 

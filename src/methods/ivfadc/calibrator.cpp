@@ -1,3 +1,4 @@
+// Streams stored rows past a sample of queries, then makes the curve as a build does.
 #include "methods/ivfadc/calibrator.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ public:
     ParameterList effective_options() const override { return index_.options.as_parameters(); }
 
 private:
-    // What the index keeps of its rows, as recall is measured by it.
+    // Returns the shape of the stored rows by which recall is measured.
     ArrayShape kept() const
     {
         const std::uint64_t count = index_.list_of_row.size();
@@ -68,14 +69,14 @@ private:
 
     Metric metric_;
     std::size_t dimensions_;
-    IvfadcArrays index_;  // but for its rows, whose lists and scales it has
+    IvfadcArrays index_;  // without its rows, but with their lists and scales
     std::vector<std::uint64_t> dead_;
-    std::vector<std::uint32_t> sample_;  // rows that are searched for
-    std::vector<std::byte> given_;       // what is kept of them
+    std::vector<std::uint32_t> sample_;  // rows that are queries
+    std::vector<std::byte> given_;       // their stored form
     std::vector<float> queries_;         // the same decoded
     std::optional<NearestOfQueries> nearest_;
-    std::vector<std::byte> begun_;  // a row of which the rest is still to come
-    std::uint64_t next_ = 0;        // byte of the rows' array
+    std::vector<std::byte> begun_;  // the first bytes of a row
+    std::uint64_t next_ = 0;        // the next byte of the rows' array
     bool comparing_ = false;
     Calibration calibration_;
 };
@@ -119,7 +120,7 @@ void IvfadcCalibrator::give_small(const ArrayShape& shape, std::uint64_t offset,
     }
 }
 
-// Checks what the rows are compared by.
+// Checks the arrays that rows are compared by.
 void IvfadcCalibrator::begin_rows()
 {
     const bool by_bytes = !index_.options.keeps_full() && !index_.options.keeps_half();
@@ -153,7 +154,7 @@ void IvfadcCalibrator::choose_queries()
     nearest_.emplace(metric_, queries_, dimensions_, std::min<std::size_t>(Calibration::ks[3] + 1, rows()));
 }
 
-// Rows whole, and what is left of one at both ends.
+// Compares whole rows, and a row in two pieces once its rest has come.
 void IvfadcCalibrator::give_rows(std::uint64_t offset, std::span<const std::byte> bytes)
 {
     next_ = offset + bytes.size();

@@ -1,4 +1,4 @@
-// Rows kept as product-quantized residuals, compared by asymmetric distances (ADC).
+// Rows stored as product-quantized residuals, compared by asymmetric distances (ADC).
 //
 // For l2 and a row y = c + r, r quantized to r', the squared distance splits as in the Faiss paper's equation 11:
 //   |x - c - r'|^2 = |x - c|^2 + (|r'|^2 + 2 c.r') - 2 x.r'
@@ -92,7 +92,7 @@ public:
         for (std::size_t part = 0; part < quantizer_.subquantizers(); ++part) {
             const std::size_t begin = quantizer_.part_begin(part);
             float* table = prepared.table.data() + part * codewords;
-            codeword_table(transposed_.data() + begin * codewords, nullptr, quantizer_.part_begin(part + 1) - begin,
+            codeword_table(transposed_.data() + begin * codewords, quantizer_.part_begin(part + 1) - begin,
                            prepared.moved.data() + begin, table);
             if (metric_ == Metric::l2) {
                 for (std::size_t c = 0; c < codewords; ++c) table[c] *= 2;

@@ -1,3 +1,4 @@
+// The description of ivfadc.
 #include "methods/ivfadc/description.h"
 
 #include <algorithm>

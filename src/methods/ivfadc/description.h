@@ -1,4 +1,4 @@
-// ivfadc: names of the stored arrays, which ivfadc.h describes, and values of its options.
+// Names of the stored arrays of ivfadc, which ivfadc.h describes, and values of its options.
 #pragma once
 
 namespace pgwarp

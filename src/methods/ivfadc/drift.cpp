@@ -1,3 +1,4 @@
+// Drift: mean squared errors of a sample of old rows and of new rows, compared by a test of significance.
 #include "methods/ivfadc/drift.h"
 
 #include <cmath>
@@ -16,14 +17,14 @@ namespace pgwarp
 namespace
 {
 
-constexpr double tolerance = 1.5;            // times the error of old rows
+constexpr double tolerance = 1.5;            // limit of the error of new rows, in errors of old ones
 constexpr double codes_tolerance = 2.5;      // where the old rows' residuals are known by their codes alone
-constexpr double deviations = 3;             // by which the means of two samples differ by chance
+constexpr double deviations = 3;             // standard deviations that two samples may differ by
 constexpr std::size_t rows_for_a_word = 32;  // with fewer rows per codeword the codebook overfits
 constexpr std::uint64_t most_sample = 1U << 16;
 
-// A mean over a sample, and its own variance: errors are uneven, and few rows far from any codeword may make most of
-// one.
+// A mean over a sample, and the variance of that mean. Errors are uneven: a few rows far from every codeword may make
+// most of the mean.
 class MeanError
 {
 public:
@@ -48,11 +49,11 @@ struct SampleError {
     MeanError code;
 };
 
-// Whether new rows fare worse than `times` as badly as old ones, and not by the luck of two samples.
-bool is_worse(const MeanError& fresh, const MeanError& old, double times)
+// Whether the error of new rows exceeds `times` that of old ones by more than the chance of two samples.
+bool is_worse(const MeanError& added, const MeanError& old, double times)
 {
-    const double difference = fresh.mean() - times * old.mean();
-    const double variance = fresh.variance() + times * times * old.variance();
+    const double difference = added.mean() - times * old.mean();
+    const double variance = added.variance() + times * times * old.variance();
     return difference > deviations * std::sqrt(variance);
 }
 
@@ -145,7 +146,8 @@ void IvfadcDrift::check_given() const
     }
 }
 
-// Of a row of the sample. Of product codes alone, by what they stand for: a rotation doesn't change its length.
+// Returns the squared distance of a sample row to its centroid. With product codes alone it is the squared length of
+// the decoded residual, which a rotation does not change.
 double IvfadcDrift::centroid_error(std::size_t row) const
 {
     std::vector<float> vector(dimensions_);
@@ -157,7 +159,7 @@ double IvfadcDrift::centroid_error(std::size_t row) const
     return canonical_l2_squared(vector.data(), old_.centroid_of(row), dimensions_);
 }
 
-// Of a vector of this list. Null: with the code that it would get.
+// Returns the squared error of the code of a vector in this list. Null: of the code that it would get.
 double IvfadcDrift::code_error(const float* vector, std::uint32_t list, const std::uint8_t* code) const
 {
     std::vector<float> residual(dimensions_);
@@ -188,12 +190,12 @@ SampleError IvfadcDrift::error_of_old() const
     return errors;
 }
 
-// With the lists and codes that they would get.
+// Errors with the lists and codes that the rows would get.
 SampleError IvfadcDrift::error_of_new(std::span<const float> vectors, ThreadPool& pool) const
 {
     std::vector<std::uint32_t> lists(vectors.size() / dimensions_);
     const Metric metric = metric_ == Metric::cosine ? Metric::inner_product : Metric::l2;
-    assign_to_centroids(metric, vectors, dimensions_, old_.centroids, lists, {}, pool, nullptr);
+    assign_to_centroids(metric, vectors, dimensions_, old_.centroids, lists, pool);
     SampleError errors;
     for (std::size_t i = 0; i < lists.size(); ++i) {
         const float* vector = vectors.data() + i * dimensions_;
@@ -210,10 +212,10 @@ void IvfadcDrift::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool
     check_given();
     if (old_.stores_half()) old_.half.take_scale();
     const SampleError old = error_of_old();
-    const SampleError fresh = error_of_new(rows.vectors(), pool);
-    const bool worse = is_worse(fresh.centroid, old.centroid, keeps_vectors() ? tolerance : codes_tolerance) ||
-                       is_worse(fresh.code, old.code, tolerance);
-    report_ = {old.centroid.mean(), old.code.mean(), fresh.centroid.mean(), fresh.code.mean(), worse ? 1U : 0U};
+    const SampleError added = error_of_new(rows.vectors(), pool);
+    const bool worse = is_worse(added.centroid, old.centroid, keeps_vectors() ? tolerance : codes_tolerance) ||
+                       is_worse(added.code, old.code, tolerance);
+    report_ = {old.centroid.mean(), old.code.mean(), added.centroid.mean(), added.code.mean(), worse ? 1U : 0U};
 }
 
 }  // namespace

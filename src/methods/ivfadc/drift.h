@@ -1,5 +1,4 @@
-// Drift of an ivfadc index: the mean error with which centroids and codes stand for new rows, beside that of the rows
-// that they were trained on.
+// Drift of an ivfadc index: the mean error of centroids and codes for new rows, beside that for the rows of the index.
 #pragma once
 
 #include <memory>
@@ -9,8 +8,8 @@
 namespace pgwarp
 {
 
-// A builder that is given what protocol/drift.h says and makes the array "drift" alone. Codes are compared where
-// vectors are kept and codewords were trained on enough rows. Throws BadRequest for arrays that don't fit.
+// A builder that takes the arrays of protocol/drift.h and makes the array "drift" alone. Codes are compared where
+// vectors are stored and codewords were trained on enough rows. Throws BadRequest for arrays that do not fit.
 std::unique_ptr<Builder> make_ivfadc_drift(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

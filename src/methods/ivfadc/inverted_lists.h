@@ -1,4 +1,4 @@
-// Which rows are in which list, and where a row's data lies in list-major order.
+// The rows of each list, and the positions of rows in list-major order.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ public:
 
     std::span<std::uint32_t> list_of_row() { return list_of_row_; }
 
-    // Orders the rows once all of list_of_row is there; later calls do nothing. Thread-safe.
+    // Orders the rows, once list_of_row is filled; later calls do nothing. Thread-safe.
     void arrange()
     {
         std::call_once(arranged_, [this] {
@@ -38,7 +38,7 @@ public:
             }
         });
     }
-    // Frees what only loading needs.
+    // Frees the arrays of loading.
     void finish()
     {
         arrange();

@@ -1,5 +1,5 @@
-// IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept
-// as product-quantized residuals and, for exact re-ranking, as half or full vectors.
+// IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means. Rows are
+// stored as product-quantized residuals and, for exact re-ranking, as half or full vectors.
 //
 // Arrays, all in row order, small ones first:
 //   centroids f32 [lists][d], rotation f32 [d][d] (opq), or
@@ -8,8 +8,8 @@
 //   [rows][m], half f16 [rows][d], vectors f32 [rows][d].
 // Effort is the number of lists probed.
 //
-// With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
-// its list's centroid + code_scale * (byte - 128); see methods/rows/byte_lists.h.
+// With codes = int8 residuals are stored in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row
+// is its list's centroid + code_scale * (byte - 128); see methods/rows/byte_lists.h.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ struct IvfOptions {
     // Bytes of a row's code.
     std::size_t code_width(std::size_t dimensions) const { return byte_codes ? dimensions : subquantizers; }
 
-    // Throws BadRequest for what makes no sense for these dimensions.
+    // Throws BadRequest for options that are invalid for these dimensions.
     static IvfOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
     ParameterList as_parameters() const;
 };
@@ -45,7 +45,7 @@ struct IvfOptions {
 // The metric by which rows and queries are compared with centroids.
 Metric coarse_metric(Metric metric);
 
-// Numbers of probes worth measuring, up to `lists`.
+// Returns the numbers of probes that are measured, up to `lists`.
 std::vector<std::int64_t> probe_schedule(std::size_t lists);
 
 std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options);

@@ -1,3 +1,4 @@
+// Merges: new rows are assigned to existing lists and encoded by existing quantizers.
 #include "methods/ivfadc/merge_build.h"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ public:
 private:
     struct Given {
         ArrayShape shape;
-        std::uint64_t bytes;  // that came
+        std::uint64_t bytes;  // received
     };
     void check_given();
     void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
@@ -51,7 +52,7 @@ private:
     std::vector<Given> given_;
 };
 
-// The new rows' arrays, and the half vectors' error, which they may raise.
+// The arrays of the new rows, and "half_scale", whose error they may raise.
 std::vector<ArrayShape> IvfadcMergeBuilder::arrays() const
 {
     std::vector<ArrayShape> shapes = made_.shapes();
@@ -86,7 +87,7 @@ void IvfadcMergeBuilder::check_given()
     }
 }
 
-// Finds the lists that are not known yet.
+// Finds the lists that were not given.
 void IvfadcMergeBuilder::assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count)
 {
     const std::size_t dimensions = made_.dimensions;
@@ -102,7 +103,7 @@ void IvfadcMergeBuilder::assign(const IvfadcBuildInput& input, std::size_t first
     }
     if (unknown.empty()) return;
     std::vector<std::uint32_t> found(unknown.size());
-    assign_to_centroids(input.list_metric(), gathered, dimensions, made_.centroids, found, {}, input.pool, nullptr);
+    assign_to_centroids(input.list_metric(), gathered, dimensions, made_.centroids, found, input.pool);
     for (std::size_t i = 0; i < unknown.size(); ++i) lists[unknown[i]] = found[i];
 }
 

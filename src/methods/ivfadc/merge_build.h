@@ -1,4 +1,4 @@
-// Encoding rows for an ivfadc index that exists, with its lists and quantizers as they are.
+// Merges: encoding rows for an existing ivfadc index, with its lists and quantizers.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace pgwarp
 {
 
-// A builder that is given the arrays "centroids", "rotation" or "rotation_signs", "codebooks", "half_mean" and
-// "half_scale", where the options have them, and makes for the new rows alone "list_of_row", "code_scale", "codes",
-// "half" and "vectors"; before them "half_scale", whose largest error is that of all rows, old and new.
+// A builder that takes the arrays "centroids", "rotation" or "rotation_signs", "codebooks", "half_mean" and
+// "half_scale", where the options have them. It makes "half_scale", whose largest error is that of all rows, old and
+// new, and for the new rows alone "list_of_row", "code_scale", "codes", "half" and "vectors".
 //
-// "list_of_row" may be given for the new rows as well, no_list where their list is to be found.
+// It may also take "list_of_row" of the new rows, with no_list for a list that it is to find.
 std::unique_ptr<Builder> make_ivfadc_merge_builder(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// ivfadc on the CPU, as the engine's registry has it.
+// The factory of ivfadc on the CPU.
 #include "methods/ivfadc/calibrator.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/ivfadc/merge_build.h"

@@ -1,3 +1,4 @@
+// Options of ivfadc, and the numbers that follow from rows, dimensions and lists.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +17,7 @@ std::size_t choose_subquantizers(std::size_t dimensions)
     return std::clamp<std::size_t>(dimensions / 4, 1, 128);
 }
 
-// Lists of about half the square root of the rows: small tables keep few, large ones many short lists.
+// Lists hold about half the square root of the rows: small tables get few lists, large ones many short ones.
 std::size_t choose_lists(std::size_t rows)
 {
     const auto lists = static_cast<std::size_t>(2 * std::sqrt(static_cast<double>(rows)));

@@ -1,3 +1,4 @@
+// Proposals by bytes, with bounds of their error.
 #include "methods/ivfadc/proposer.h"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr double rounding = 1e-4;  // of scores in single precision, relative to what they are made of
-constexpr double deviations = 3;   // that the score of a centroid is taken to err by at most
+constexpr double rounding = 1e-4;  // of scores in single precision, relative to their terms
+constexpr double deviations = 3;   // standard deviations that the score of a centroid errs by at most
 constexpr double most_along = 1e37;
 constexpr std::size_t scored_together = 4 * ByteLists::block;  // centroids
 
@@ -57,7 +58,8 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
     return true;
 }
 
-// The score of a row at this distance is at most that. Scores know rows and queries as their bytes say.
+// Returns an upper bound of the score of a row at distance `reach`. Scores are computed from the bytes of rows and
+// query.
 float Proposer::farthest_score(const ByteQuery& bytes, float squared_norm, double reach) const
 {
     if (!std::isfinite(reach)) return std::numeric_limits<float>::infinity();
@@ -69,7 +71,7 @@ float Proposer::farthest_score(const ByteQuery& bytes, float squared_norm, doubl
         const double distance = std::sqrt(std::max(reach, 0.0)) + row_error_;
         score = distance * distance + 2 * query_error * std::min(row_norm_, query_norm + distance);
     } else {
-        // Of -y.r - a c.r for a query y + a c: f.r, and at most (y + a c).e where c.r knows the row as its bytes say.
+        // The error of -y.r - a c.r for a query y + a c: f.r, and at most (y + a c).e where c.r is computed from bytes.
         score = reach + query_error * row_norm_ + query_norm * row_error_;
     }
     return static_cast<float>(score + rounding * (std::fabs(score) + query_norm * query_norm));
@@ -91,7 +93,7 @@ void Proposer::derive_rows(const InvertedLists& lists, const RowStore& store, Th
     });
 }
 
-// For c.r of all rows r of a list with the centroid c: of the rows as they are where the store has them.
+// Computes c.r for all rows r of a list with the centroid c, by the store's vectors where it has them.
 void Proposer::weigh_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool)
 {
     centroid_weight_.resize(lists.lists());
@@ -113,7 +115,7 @@ void Proposer::weigh_rows(const InvertedLists& lists, const RowStore& store, Thr
                     rows_.decode(slot, nothing.data(), row.data());
                     along = canonical_dot(centroid, row.data(), dimensions_);
                 }
-                // Out of float's range, products do without.
+                // A list with a product beyond float's range gets weight 0.
                 if (std::fabs(along) < most_along) {
                     rows_.set_bias(slot, static_cast<float>(-along));
                 } else {
@@ -129,7 +131,7 @@ void Proposer::nearest_lists(const float* query, std::span<const std::size_t> pr
 {
     thread_local ByteQuery own_bytes;
     thread_local std::vector<float> own_scores;
-    ByteQuery& bytes = own_bytes;  // of this thread, for the others
+    ByteQuery& bytes = own_bytes;  // of this thread; other threads of the loop use it
     std::vector<float>& scores = own_scores;
     scores.resize(centres_.longest());
     bytes.assign(query, metric_ == Metric::l2 ? origin_.data() : nullptr, dimensions_);
@@ -147,11 +149,11 @@ void Proposer::nearest_lists(const float* query, std::span<const std::size_t> pr
     }
 }
 
-// Centroids that rounding may have put on the wrong side of the last list are compared as they are.
+// Compares by floats the centroids that rounding may have put on the wrong side of the last list.
 void Proposer::settle_last(const float* query, const ByteQuery& bytes, const std::vector<float>& scores,
                            std::vector<Candidate>& nearest) const
 {
-    // Each product errs by what rounding leaves of both factors, evenly spread within half a step.
+    // Each product errs by the rounding of both factors, evenly spread within half a step.
     const double query_norm = std::sqrt(static_cast<double>(bytes.squared_norm));
     const double deviation = std::hypot(bytes.step * centre_norm_, centre_scale_ * query_norm) / std::sqrt(12.0);
     const auto error = static_cast<float>(deviations * (metric_ == Metric::l2 ? 2 : 1) * deviation);
@@ -182,7 +184,8 @@ float Proposer::score(const float* query, std::uint32_t list, double reach, floa
         base = bytes.squared_norm;
         squared_norm = base;
     } else {
-        // q.r = y.r + a c.r, and c.r is known: what rounds is y = q - a c, shortest where it is square to c.
+        // q.r = y.r + a c.r, and c.r is known, so that y = q - a c alone is rounded; it is shortest where it is
+        // orthogonal to c.
         base = pgwarp::score(Metric::inner_product, query, centroid, dimensions_);
         float along = -base * centroid_weight_[list];
         if (!std::isfinite(along)) along = 0;

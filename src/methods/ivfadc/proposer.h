@@ -16,23 +16,22 @@ namespace pgwarp
 class Proposer
 {
 public:
-    // Takes the rows' bytes from the index where it stores them, otherwise derives them from what the store keeps;
-    // false, and nothing is done, when it keeps no vectors either.
+    // Takes the rows' bytes from the index where it stores them, otherwise derives them from the store's vectors.
+    // Returns false, and does nothing, when the store has no vectors either.
     bool build(Metric metric, std::size_t dimensions, std::span<const float> centroids, const InvertedLists& lists,
                const RowStore& store, StoredBytes* stored, ThreadPool& pool);
 
-    // The `probes` nearest lists, nearest first as bytes tell; which these are, centroids decide as they are, because
-    // calibration counts on it: bytes are coarse where clusters lie far apart. Fewer when the query is out of float's
-    // range.
-    // Appends a list of them for each number of probes.
+    // Appends, for each number of probes, that many nearest lists, ordered by bytes. Which lists these are is decided
+    // by float centroids, as the calibration assumes, because bytes are coarse where clusters lie far apart. Fewer when
+    // the query is out of float's range.
     void nearest_lists(const float* query, std::span<const std::size_t> probes, ThreadPool& pool,
                        std::vector<std::vector<Candidate>>& nearest) const;
 
-    // Scores a list's rows, in whole blocks. Rows whose score is not below what it returns are farther than `reach` for
-    // certain: it is the operator's distance, squared for l2.
+    // Scores a list's rows, in whole blocks. Returns a limit: rows whose score is not below it are certainly farther
+    // than `reach`, the operator's distance, squared for l2.
     float score(const float* query, std::uint32_t list, double reach, float* out) const;
 
-    // Before a list is scored while another is.
+    // Prefetches a list while another is scored.
     void prefetch(std::uint32_t list) const { rows_.prefetch(list); }
 
     const ByteLists& rows() const { return rows_; }
@@ -53,12 +52,12 @@ private:
     std::span<const float> centroids_;
     std::vector<float> origin_;           // mean of the centroids: their bytes are relative to it
     ByteLists centres_;                   // one list of all centroids
-    double centre_norm_ = 0;              // of the longest
-    double centre_scale_ = 0;             // the largest
+    double centre_norm_ = 0;              // largest norm of a centroid around origin_
+    double centre_scale_ = 0;             // largest scale of a centroid
     ByteLists rows_;                      // residuals to the centroids
     std::vector<float> centroid_weight_;  // 1 / |c|^2 of each, 0 for one of no length; not for l2
-    double row_error_ = 0;                // how far a residual may lie from what its bytes say
-    double row_norm_ = 0;                 // of any residual, as its bytes say
+    double row_error_ = 0;                // largest distance between a residual and its decoded bytes
+    double row_norm_ = 0;                 // largest norm of a decoded residual
 };
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// The rows of an inverted file as a search compares them, in list-major order: one class for each way of keeping them.
+// The rows of an inverted file in list-major order, as a search compares them: one class for each stored form.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace pgwarp
 
 class ByteLists;
 
-// What one query needs prepared once.
+// The prepared data of a query.
 struct PreparedQuery {
     const float* query = nullptr;
     double norm = 0;
@@ -27,7 +27,7 @@ class RowStore
 {
 public:
     virtual ~RowStore() = default;
-    // True when this array is the store's: then the piece is put in its place.
+    // Copies a piece of an array to the rows' positions; returns false for an array that is not the store's.
     virtual bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes,
                        InvertedLists& lists) = 0;
     virtual void finish_load(const InvertedLists& lists, ThreadPool& pool) = 0;
@@ -38,13 +38,13 @@ public:
     // out[i] = score of position begin + i, which lies in `list`; coarse_score is that of the list's centroid.
     virtual void scores(const PreparedQuery& query, std::size_t list, float coarse_score, std::size_t begin,
                         std::size_t count, float* out) const = 0;
-    // How far the operator's distance may lie above an emitted lower bound.
+    // Returns the largest difference between the operator's distance and an emitted lower bound.
     virtual double bound_width(const float*) const { return 0; }
-    // Writes the row as floats; false when the store keeps none, so that its own scores propose.
+    // Writes the row at a position as floats; returns false when the store has codes alone, whose scores then propose.
     virtual bool decode(std::size_t, float*) const { return false; }
-    // Before the value of a position is asked for, while that of another is.
+    // Prefetches a position, while the value of another is computed.
     virtual void prefetch(std::size_t) const {}
-    // The value to be emitted for a position.
+    // Returns the value to be emitted for a position.
     virtual double value(const PreparedQuery& query, std::size_t list, std::size_t position) const = 0;
 };
 
@@ -57,12 +57,12 @@ std::unique_ptr<RowStore> make_half_store(Metric metric, std::size_t dimensions,
 std::unique_ptr<RowStore> make_code_store(Metric metric, std::size_t dimensions, std::size_t rows,
                                           const IvfOptions& options, std::span<const float> centroids);
 
-// Rows as the proposer has them; values are distances to the decoded rows. Both spans outlive the store.
+// Bytes of the proposer; values are distances to the decoded rows. Both spans outlive the store.
 std::unique_ptr<RowStore> make_byte_store(Metric metric, std::size_t dimensions, std::span<const float> centroids,
                                           const ByteLists& rows);
 
-// Copies bytes [offset, offset + bytes.size()) of a row-major array with rows of `row_bytes` to where the rows'
-// positions are.
+// Copies bytes [offset, offset + bytes.size()) of a row-major array, with rows of `row_bytes`, to the positions of the
+// rows in `out`.
 void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes,
                   const InvertedLists& lists, std::byte* out);
 

@@ -1,3 +1,4 @@
+// The searcher of ivfadc on the CPU.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,10 +19,11 @@ namespace
 {
 
 constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
-constexpr std::size_t prefetched = 3;  // candidates that are on their way while one is ranked
+constexpr std::size_t prefetched = 3;  // candidates prefetched while one is ranked
 constexpr double fan_out_cost = 2e6;   // float operations from which one query is spread over threads
 
-// Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
+// Probes the nearest lists, scores their rows by bytes or in their stored form, and ranks the best by the store's
+// values.
 class IvfadcSearcher : public Searcher
 {
 public:
@@ -35,7 +37,7 @@ public:
             write_piece(lists_.list_of_row(), offset, bytes);
         } else {
             if (stored_bytes_ != nullptr && stored_bytes_->write(array, offset, bytes, lists_)) return;
-            // What this device has no use for is left out.
+            // Arrays that the CPU does not use are ignored.
             store_->write(array, offset, bytes, lists_);
         }
     }
@@ -73,7 +75,7 @@ public:
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
 private:
-    // The best rows of the lists that are probed first.
+    // Selects the best rows of the first `probes` lists.
     struct Scan {
         std::size_t probes;
         TopK best;
@@ -110,7 +112,7 @@ private:
     std::unique_ptr<StoredBytes> stored_bytes_;  // while loading
     std::unique_ptr<RowStore> store_;
     bool has_proposer_ = false;
-    bool values_by_list_ = false;  // the list is asked for when a value is
+    bool values_by_list_ = false;  // a value depends on the row's list
 };
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
@@ -127,31 +129,11 @@ std::size_t lists_of(std::span<const ArrayShape> arrays)
 }
 
 std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
-                                     std::span<const ArrayShape> arrays, std::span<const float> centroids,
-                                     const ByteLists& bytes)
+                                     std::span<const float> centroids, const ByteLists& bytes)
 {
-    if (options.byte_codes && rows > 0) {
-        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
-        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
-    }
-    if (options.keeps_full()) {
-        if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
-        return make_full_store(metric, dimensions, rows);
-    }
-    if (options.keeps_half()) {
-        if (rows > 0) {
-            require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
-            require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
-            require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-        }
-        return make_half_store(metric, dimensions, rows);
-    }
+    if (options.keeps_full()) return make_full_store(metric, dimensions, rows);
+    if (options.keeps_half()) return make_half_store(metric, dimensions, rows);
     if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
-    if (rows > 0) {
-        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
-        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_rotation(arrays, dimensions);
-    }
     return make_code_store(metric, dimensions, rows, options, centroids);
 }
 
@@ -165,8 +147,8 @@ IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& opt
       lists_(lists_of(arrays), rows_)
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-    if (rows_ > 0) require_array(arrays, array_centroids, ArrayType::f32, lists_of(arrays), dimensions_);
-    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_, proposer_.rows());
+    if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_of(arrays), dimensions_);
+    store_ = make_store(metric_, dimensions_, rows_, options_, centroids_, proposer_.rows());
     values_by_list_ = !options_.keeps_half() && !options_.keeps_full();
     if (options_.byte_codes) stored_bytes_ = std::make_unique<StoredBytes>(metric_, dimensions_, rows_);
 }
@@ -189,7 +171,7 @@ std::size_t IvfadcSearcher::refine_factor_of(const SearchBatch& batch) const
     return batch.k <= 20 ? 3 : 2;
 }
 
-// Of one query, in float operations.
+// Returns the cost of one query, in float operations.
 double IvfadcSearcher::cost_of(std::size_t probes) const
 {
     const double width = static_cast<double>(dimensions_);
@@ -197,14 +179,14 @@ double IvfadcSearcher::cost_of(std::size_t probes) const
     const double probed = static_cast<double>(probes);
     const double scanned = static_cast<double>(rows_) * probed / lists;
     if (!has_proposer_) return 2 * (lists + scanned) * width;
-    // Bytes go through about four times as fast as floats. A list takes a block at least, and to prepare the query for
-    // it takes as long as another.
+    // Bytes are scored about four times as fast as floats. A list costs a block at least, and preparing the query for
+    // it costs another.
     const double block = static_cast<double>(ByteLists::block);
     return 0.5 * (lists + std::max(scanned, probed * block) + probed * block) * width;
 }
 
-// The lists that searches of so many probes each begin with, the nearest first: those of fewer probes need not all be
-// among those of more, where rounding has put a centroid on the wrong side of the last list.
+// Returns, for each number of probes, the nearest lists, nearest first. The lists of fewer probes need not all be among
+// those of more, because rounding may put a centroid on the wrong side of the last list.
 std::vector<std::vector<Candidate>> IvfadcSearcher::nearest_lists(const float* query,
                                                                   std::span<const std::size_t> probes,
                                                                   ThreadPool& pool) const
@@ -230,7 +212,7 @@ std::vector<std::vector<Candidate>> IvfadcSearcher::nearest_lists(const float* q
     return nearest;
 }
 
-// As the proposer knows it.
+// Returns the reach of a query on the proposer's scale.
 double IvfadcSearcher::reach_of(const SearchBatch& batch, std::size_t number) const
 {
     if (batch.reach.empty() || !batch.proposals_will_do) return HUGE_VAL;
@@ -245,14 +227,14 @@ double IvfadcSearcher::reach_of(const SearchBatch& batch, std::size_t number) co
     }
 }
 
-// Scores come in whole blocks.
+// Returns the room for the scores of a list, which come in whole blocks.
 std::size_t IvfadcSearcher::room_of(std::uint32_t list) const
 {
     const std::size_t rows = lists_.end(list) - lists_.begin(list);
     return (rows + ByteLists::block - 1) / ByteLists::block * ByteLists::block;
 }
 
-// Returns what the score of a row of interest is below.
+// Scores a list's rows. Returns a limit: only rows with a score below it are within reach.
 float IvfadcSearcher::score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const
 {
     if (has_proposer_) return proposer_.score(query.query, probe.row, reach, out);
@@ -276,7 +258,7 @@ void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, co
     }
 }
 
-// Candidates carry positions.
+// Scores and offers the lists one after the other. Candidates carry positions.
 void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
                                 std::span<const Candidate> probes, std::span<Scan> scans) const
 {
@@ -293,8 +275,8 @@ void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& q
     }
 }
 
-// Several threads score the rows; they are offered by this one, in the same order as if it were alone: of equal scores
-// the first count.
+// Several threads score the rows. The caller offers them in the order of scan_lists(), because of equal scores the
+// first are kept.
 void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
                                          std::span<const Candidate> probes, std::span<Scan> scans,
                                          ThreadPool& pool) const
@@ -305,7 +287,7 @@ void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const Prepare
     std::vector<float> limits(probes.size());
     const std::size_t grain = std::max<std::size_t>(1, probes.size() / (4 * pool.threads()));
     pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         for (std::size_t i = begin; i < end; ++i) {
             if (first[i] < first[i + 1]) limits[i] = score_list(query, reach, probes[i], scores.get() + first[i]);
         }
@@ -316,8 +298,8 @@ void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const Prepare
     }
 }
 
-// How many rows a search ranks: scores in single precision may swap near ties, so a few more than k are ranked by their
-// values.
+// Returns the number of rows that a search ranks. Scores in single precision may swap near ties, so it is a few more
+// than k.
 std::size_t IvfadcSearcher::candidates_of(const SearchBatch& batch) const
 {
     const std::size_t k = std::min<std::size_t>(batch.k, rows_);
@@ -377,7 +359,7 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
         candidates = scan.best.take_sorted();
         if (candidates.size() >= k || batch.proposals_will_do) break;
         if (probes < lists_.lists()) continue;
-        // Everything was probed: scores out of float's range may have hidden rows, values don't.
+        // All lists were probed: scores beyond float's range may have hidden rows, which values do not.
         SearchBatch one = batch;
         one.queries = std::span(query, dimensions_);
         std::vector<RowResult> all;
@@ -398,16 +380,12 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
-    // One query alone is not inside a loop: its own may be spread over the threads.
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
-            results[q] = search_one(batch, q, pool);
-        }
-    });
+    // A loop of one runs its body outside the pool, so that the query's own loops may use the threads.
+    for_queries(batch, pool, [&](std::size_t q) { results[q] = search_one(batch, q, pool); });
 }
 
-// All rungs of one query: each probes the lists of the rung before and then more, so every list is compared once.
+// Searches all rungs of one query. Each probes the lists of the rung before and then more, so every list is scored
+// once.
 void IvfadcSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
                                        ThreadPool& pool) const
 {
@@ -446,18 +424,9 @@ void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
 {
     if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr)
         return Searcher::search_rungs(batch, rungs, results, pool);
-    std::vector<SearchBatch> batches(rungs.size(), batch);
+    const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-        batches[rung].k = rungs[rung].k;
-        batches[rung].effort = rungs[rung].effort;
-    }
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
-            search_one_ladder(batches, q, results, pool);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { search_one_ladder(batches, q, results, pool); });
 }
 
 void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,

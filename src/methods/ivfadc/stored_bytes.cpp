@@ -1,3 +1,4 @@
+// Pieces of row-major codes go to slots of list-major blocks.
 #include "methods/ivfadc/stored_bytes.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Stored codes of an index with codes = int8 on their way into ByteLists. Arrays "code_scale", "codes".
+// Loads the stored codes of an index with codes = int8 into ByteLists. Arrays "code_scale", "codes".
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class StoredBytes
 public:
     StoredBytes(Metric metric, std::size_t dimensions, std::size_t rows);
 
-    // True when this array is one of the two: then the piece is put in its place. As Searcher::write().
+    // Copies a piece of one of the two arrays; returns false for other arrays. Thread-safe as Searcher::write().
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes, InvertedLists& lists);
-    // The lists, once all is written. Throws BadRequest for scales that no build makes.
+    // Returns the lists, once all is written. Throws BadRequest for invalid scales.
     ByteLists take(ThreadPool& pool);
 
 private:

@@ -1,14 +1,13 @@
-// Rows kept as floats or as halves.
+// Rows stored as floats or as halves.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "methods/arrays.h"
 #include "methods/bounds.h"
 #include "methods/bulk_memory.h"
 #include "methods/ivfadc/row_store.h"
+#include "methods/rows/half_rows.h"
 #include "numeric/distance.h"
-#include "numeric/half_codec.h"
 
 namespace pgwarp
 {
@@ -33,7 +32,7 @@ namespace
 void prefetch_bytes(const void* bytes, std::size_t count)
 {
     constexpr std::size_t line = 64;
-    constexpr std::size_t most = 16 * line;  // then the processor's own prefetching has seen what comes
+    constexpr std::size_t most = 16 * line;  // the hardware prefetcher loads the rest
     for (std::size_t at = 0; at < std::min(count, most); at += line)
         __builtin_prefetch(static_cast<const std::byte*>(bytes) + at);
 }
@@ -55,10 +54,7 @@ public:
     }
     void finish_load(const InvertedLists&, ThreadPool&) override {}
     std::uint64_t memory_bytes() const override { return vectors_.size() * sizeof(float); }
-    ResultKind result_kind() const override
-    {
-        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
-    }
+    ResultKind result_kind() const override { return promise_of_vectors(metric_ == Metric::cosine).kind; }
     PreparedQuery prepare(const float* query) const override
     {
         PreparedQuery prepared;
@@ -81,10 +77,7 @@ public:
             canonical_distance(metric_, query.query, vectors_.data() + position * dimensions_, dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
-    double bound_width(const float*) const override
-    {
-        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
-    }
+    double bound_width(const float*) const override { return pgwarp::bound_width(metric_, 0, 1); }
     bool decode(std::size_t position, float* out) const override
     {
         std::copy_n(vectors_.data() + position * dimensions_, dimensions_, out);
@@ -103,35 +96,23 @@ public:
     HalfStore(Metric metric, std::size_t dimensions, std::size_t rows)
         : metric_(metric), dimensions_(dimensions), halves_(rows * dimensions)
     {
-        codec_.mean.resize(dimensions);
+        half_.codec.mean.resize(dimensions);
     }
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes,
                InvertedLists& lists) override
     {
-        if (array == array_half_mean) {
-            write_piece(std::span<float>(codec_.mean), offset, bytes);
-        } else if (array == array_half_scale) {
-            write_piece(std::span<float>(scale_), offset, bytes);
-        } else if (array == array_half) {
-            lists.arrange();
-            scatter_rows(bytes, offset, dimensions_ * sizeof(half_bits), lists,
-                         reinterpret_cast<std::byte*>(halves_.data()));
-        } else {
-            return false;
-        }
+        if (array != array_half) return half_.write(array, offset, bytes);
+        lists.arrange();
+        scatter_rows(bytes, offset, dimensions_ * sizeof(half_bits), lists,
+                     reinterpret_cast<std::byte*>(halves_.data()));
         return true;
     }
-    void finish_load(const InvertedLists&, ThreadPool&) override
-    {
-        codec_.scale = scale_[0];
-        if (!(codec_.scale > 0) || !std::isfinite(codec_.scale) || !(scale_[1] >= 0)) {
-            throw BadRequest("the scale of half vectors is impossible");
-        }
-    }
+    void finish_load(const InvertedLists&, ThreadPool&) override { half_.take_scale(); }
     std::uint64_t memory_bytes() const override { return halves_.size() * sizeof(half_bits); }
     ResultKind result_kind() const override { return ResultKind::lower_bound; }
 
-    // Scores are taken in the codec's space: l2 there is l2 here times scale^2; a dot product lacks the mean's share.
+    // Scores are computed in the codec's space: squared distances are larger by scale^2; a dot product lacks that of
+    // the query and the mean.
     PreparedQuery prepare(const float* query) const override
     {
         PreparedQuery prepared;
@@ -140,7 +121,8 @@ public:
         prepared.moved.assign(query, query + dimensions_);
         if (metric_ == Metric::l2) {
             for (std::size_t d = 0; d < dimensions_; ++d) {
-                prepared.moved[d] = static_cast<float>((static_cast<double>(query[d]) - codec_.mean[d]) * codec_.scale);
+                prepared.moved[d] =
+                    static_cast<float>((static_cast<double>(query[d]) - half_.codec.mean[d]) * half_.codec.scale);
             }
         }
         return prepared;
@@ -158,31 +140,24 @@ public:
     {
         thread_local std::vector<float> decoded;
         decoded.resize(dimensions_);
-        codec_.decode(halves_.data() + position * dimensions_, decoded.data());
-        double distance = 0;
-        if (metric_ == Metric::l2) {
-            distance = std::sqrt(canonical_l2_squared(query.query, decoded.data(), dimensions_));
-        } else {
-            distance = -canonical_dot(query.query, decoded.data(), dimensions_);
-            if (metric_ == Metric::cosine) distance += 1;
-        }
-        return lower_bound(metric_, distance, scale_[1], query.norm);
+        half_.codec.decode(halves_.data() + position * dimensions_, decoded.data());
+        const double distance = decoded_distance(metric_, query.query, decoded.data(), dimensions_);
+        return lower_bound(metric_, distance, half_.scale[1], query.norm);
     }
     double bound_width(const float* query) const override
     {
-        return pgwarp::bound_width(metric_, scale_[1], canonical_norm(query, dimensions_));
+        return pgwarp::bound_width(metric_, half_.scale[1], canonical_norm(query, dimensions_));
     }
     bool decode(std::size_t position, float* out) const override
     {
-        codec_.decode(halves_.data() + position * dimensions_, out);
+        half_.codec.decode(halves_.data() + position * dimensions_, out);
         return true;
     }
 
 private:
     Metric metric_;
     std::size_t dimensions_;
-    HalfCodec codec_;
-    float scale_[2] = {1, 0};  // scale, largest error of a row
+    HalfRows half_;
     BulkVector<half_bits> halves_;
 };
 

@@ -1,3 +1,4 @@
+// Means and confidence bounds of recall, made monotonic in effort.
 #include "methods/recall/curve.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How recall grows with effort: the curve that is stored with an index.
+// The curve of recall by effort that is stored with an index.
 #pragma once
 
 #include <array>
@@ -11,23 +11,24 @@
 namespace pgwarp
 {
 
-// How recall grows with effort, in the columns of Calibration::ks. Judged over queries by the lower confidence bound
-// (one-sided 95 %, normal approximation).
+// Recall by effort, in the columns of Calibration::ks. Judged over queries by the lower confidence bound (one-sided 95
+// %, normal approximation).
 class RecallCurve
 {
 public:
-    // nearer_first: at equal effort a nearer neighbour is found no less often than a farther one, so what is known of a
-    // larger k holds for smaller ones, and many neighbours of few queries tell more than the nearest of each. Then one
-    // more query that missed a neighbour counts with those measured: that all of a few were found is no certainty.
+    // nearer_first: at equal effort a nearer neighbour is found no less often than a farther one, so the recall of a
+    // larger k is a lower bound of that of a smaller k, and many neighbours of few queries give a better estimate than
+    // the nearest of each. Each column then counts one more query, which missed one neighbour, because a small sample
+    // without a miss proves no perfect recall.
     explicit RecallCurve(std::size_t queries, bool nearer_first = false)
         : queries_(queries), nearer_first_(nearer_first)
     {
     }
-    // shares[column] = share of the true neighbours that one query found, at the k that is found worst among those that
-    // the column serves; the same k for all queries and, but for chance, no smaller share at a larger effort. Negative
-    // when the column isn't measured.
+    // shares[column] = share of the true neighbours that a query found, at the k of the column with the lowest recall,
+    // the same k for all queries. Shares do not fall with effort, except by chance. Negative: the column is not
+    // measured.
     void add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
-    // Of an effort that finds everything, whatever the query.
+    // Adds an effort that finds all rows for every query: recall 1.
     void add_complete(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
     // Points in growing effort. More effort finds no less: each point takes the largest recall up to its own.
     Calibration calibration() const;

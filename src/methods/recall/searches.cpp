@@ -1,3 +1,4 @@
+// Recall along efforts, by searches of any searcher.
 #include "methods/recall/searches.h"
 
 #include <algorithm>
@@ -17,11 +18,11 @@ namespace
 
 constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;   // queries
-constexpr std::int64_t widest_with_all = 96;  // rows that searches with all queries keep
+constexpr std::int64_t widest_with_all = 96;  // the largest effort that is measured with all queries
 constexpr double enough_recall = 0.9985;      // more effort is not worth measuring
 
-// Estimates are no better than the candidates that the backend ranks: when searches this many points apart, the hundred
-// nearest among them, find no more, wider ones won't.
+// Where values are estimates, recall is limited to the candidates that the backend ranks. Wider searches are not
+// measured when recall has not risen over this many points, the hundred nearest rows included.
 constexpr std::uint32_t points_without_gain = 3;
 constexpr float worthwhile_gain = 0.002F;
 
@@ -30,7 +31,8 @@ using Results = std::vector<std::vector<RowResult>>;
 
 constexpr std::uint32_t no_row = 0xffffffff;
 
-// The share of the true neighbours among the first `width` results, the query's own row left out; negative without any.
+// Returns the share of the true neighbours among the first `width` results without the query's own row; negative
+// without true neighbours.
 float share_found(std::span<const RowResult> results, std::span<const std::uint32_t> truth, std::uint32_t own,
                   std::size_t width)
 {
@@ -46,7 +48,7 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
     return static_cast<float>(hits) / static_cast<float>(truth.size());
 }
 
-// The same by distance.
+// The same by distance: a result no farther than the last true neighbour is found.
 float share_as_near(std::span<const RowResult> results, std::span<const double> truth, std::size_t k)
 {
     const std::size_t count = std::min(k, truth.size());
@@ -99,7 +101,7 @@ private:
     ResultKind kind() const { return input_.searcher.result_kind(); }
     std::size_t width(std::size_t k) const { return search_width({kind()}, static_cast<std::uint32_t>(k)); }
 
-    // Replaces shares_.
+    // Measures all columns at an effort into shares_.
     void measure(std::int64_t effort)
     {
         const Shares before = std::exchange(shares_, Shares(input_.truth.size(), {-1, -1, -1, -1}));
@@ -157,10 +159,10 @@ private:
         return true;
     }
 
-    // Whether a search for so many returns more than the effort keeps.
+    // Whether a search for k rows returns more rows than the effort keeps.
     bool is_wide(std::size_t k, std::int64_t effort) const { return static_cast<std::size_t>(effort) < width(k); }
 
-    // Of the k that are measured, the results that the largest takes for which so many rows kept are enough.
+    // Returns the width of the largest measured k that the effort suffices for.
     std::size_t widest_within(std::int64_t effort) const
     {
         std::size_t widest = width(1);
@@ -179,7 +181,7 @@ private:
             std::min(fewest_measured, all), all);
     }
 
-    // Searches no wider than k asks for are the same for all smaller efforts, and made once.
+    // Efforts below the width of k all search the same; this search is made once.
     const std::vector<float>& narrow(std::size_t k)
     {
         std::vector<float>& shares = narrow_[k];
@@ -209,7 +211,7 @@ private:
     {
         std::vector<float> shares(results.size());
         for (std::size_t q = 0; q < shares.size(); ++q) {
-            // Fewer true neighbours than k are looked for among no more results than are asked for with so many.
+            // With fewer true neighbours than k, only the results of a search for that number count.
             const auto truth = std::span(input_.truth[q]).first(std::min(k, input_.truth[q].size()));
             const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[q];
             shares[q] = input_.distances.empty() ? share_found(results[q], truth, own, width(truth.size()))

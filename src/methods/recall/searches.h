@@ -12,43 +12,43 @@
 namespace pgwarp
 {
 
-// How many rows are held out of an index of so many, as queries that it does not hold.
+// Returns the number of rows that a build leaves out of an index of `rows` rows, as queries of its calibration.
 std::size_t held_out_sample(std::size_t rows);
 
 // How a method's searches depend on effort and k.
 struct RecallRules {
-    std::vector<std::int64_t> efforts;  // that are worth measuring, growing
+    std::vector<std::int64_t> efforts;  // that are measured, ascending
     std::size_t steps_of_k = 2;         // measured between the k of two columns
     // The effort is the number of rows that a search keeps, or that it returns where these are more. A wider search
-    // then holds the results of a narrower one, wide ones are measured with fewer queries, since their recall varies
-    // less, and the curve ends where every recall is enough or a result that the backend ranks stops to improve. Else
-    // each k is searched for by itself, and a column that found enough is not searched for again.
+    // then includes the results of a narrower one. Larger efforts are measured with fewer queries, since their recall
+    // varies less. The curve ends where all recalls are high, or where estimates stop improving. Otherwise each k has
+    // its own search, and a column with high recall is not searched again.
     bool effort_is_width = false;
 };
 
 struct RecallInput {
     const Searcher& searcher;
-    std::size_t rows;                // that a search can find, but for the query's own
+    std::size_t rows;                // that a search can find, without the query's own
     std::span<const float> queries;  // [count][dimensions]
-    // The nearest rows of each query that the index holds, nearest first.
+    // Of each query the nearest rows of the index, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;
-    // Of each query its own row, which a search finds as well. Empty: the index holds no query.
+    // Of each query its own row in the index. Empty: the index holds no query.
     std::span<const std::uint32_t> own_rows = {};
-    RowBitmap dead = {};  // rows that are not to be found
-    // Where equal distances are common, of distances_of_truth(): a row that is no farther than the last true neighbour
-    // that is asked for is as right. Empty: rows are told by their numbers.
+    RowBitmap dead = {};  // rows that searches leave out
+    // From distances_of_truth(), where equal distances are common: a row no farther than the last true neighbour counts
+    // as found. Empty: rows are compared by number.
     std::span<const std::vector<double>> distances = {};
 };
 
 Calibration measure_recall(const RecallInput& input, const RecallRules& rules, const BuildProgress& progress,
                            ThreadPool& pool);
 
-// The k at which a column of Calibration::ks is measured: from the first that it serves to its own in so many steps,
-// each larger by the same factor than the one before. Of all k that ask the engine for equally many results, the
-// largest stands for them. None where all of them are at least as many as there are rows: such searches find all.
+// Returns the k at which a column of Calibration::ks is measured: `steps` steps of one factor from the smallest k of
+// the column to its own. Of all k with an equal search width the largest is taken. Empty where every k is at least
+// `rows`: such searches find all.
 std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps);
 
-// Loads a searcher with what a finished builder made, in pieces of at most `step` bytes.
+// Loads a searcher with the arrays of a finished builder, in pieces of at most `step` bytes.
 void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// True neighbours by tiles of scores, then ordered by scores from differences.
 #include "methods/recall/truth.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ constexpr std::size_t tile_rows = 512;
 // Wide tiles: every group of queries reads all rows once.
 constexpr std::size_t most_tile_queries = 128;
 
-// In order of scores by differences: those by products don't tell rows apart that are near each other and far out.
+// Sorts candidates by scores from differences. Scores from products lose the differences of rows that are near each
+// other and far from the origin.
 std::vector<Candidate> by_difference(Metric metric, const float* rows, const float* query, std::size_t dimensions,
                                      std::vector<Candidate> found)
 {

@@ -1,4 +1,4 @@
-// The true neighbours of sample queries, which recall is measured by.
+// The true neighbours of sample queries, for measuring recall.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 namespace pgwarp
 {
 
-// The nearest rows of some queries, of rows that are compared piece by piece.
+// Finds the nearest rows of queries among rows that come in pieces.
 class NearestOfQueries
 {
 public:
-    // queries [count][dimensions], which stay; `wanted`: rows of each.
+    // queries [count][dimensions] outlive this. `wanted`: number of rows for each.
     NearestOfQueries(Metric metric, std::span<const float> queries, std::size_t dimensions, std::size_t wanted);
-    // Compares rows [count][dimensions], of which the first has the number `first`. Rows of `left_out` are left out.
-    // norms: of squared_norms(), unread for bits.
+    // Compares rows [count][dimensions], the first of which has the number `first`, except rows of `left_out`. norms:
+    // of squared_norms(), not read for bits.
     void compare(const float* rows, const float* norms, std::size_t count, std::size_t first, RowBitmap left_out);
-    // Of one query, once: by score, ties by row.
+    // Returns the nearest rows of a query by (score, row). Call once for each query.
     std::vector<Candidate> take(std::size_t query) { return best_[query].take_sorted(); }
 
 private:
@@ -31,16 +31,16 @@ private:
     std::vector<float> tile_;
 };
 
-// The nearest rows of each sample row, itself left out: [sample][at most `depth`], nearest first, in full precision.
-// Rows of `left_out` are nobody's neighbours.
+// Returns the nearest rows of each sample row, without itself and rows of `left_out`: [sample][at most `depth`],
+// nearest first, in full precision.
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
                                                           std::size_t dimensions,
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
                                                           const CancelToken* cancel, RowBitmap left_out = {},
                                                           std::size_t depth = Calibration::ks[3]);
 
-// For rows of bits, whose distances are often equal: the distance of each true neighbour. Empty for other rows.
-// rows [count][dimensions], as the queries are.
+// Returns the distance of each true neighbour, for rows of bits, whose distances are often equal; empty for other rows.
+// rows and queries [count][dimensions].
 std::vector<std::vector<double>> distances_of_truth(Metric metric, std::span<const float> rows, std::size_t dimensions,
                                                     std::span<const float> queries,
                                                     const std::vector<std::vector<std::uint32_t>>& truth);

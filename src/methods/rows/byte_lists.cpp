@@ -1,3 +1,4 @@
+// Scores of blocks of sixteen rows as bytes, with run-time SIMD dispatch (Highway), and the encoding of rows.
 #include "methods/rows/byte_lists.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ HWY_INLINE std::int32_t load_group(const std::int8_t* query)
     return group;
 }
 
-// Turn sixteen sums of products into scores.
+// Turns sixteen sums of products into scores.
 HWY_INLINE void finish_block(const std::int32_t* sums, const float* scale, const float* bias, const Terms& terms,
                              float* out)
 {
@@ -166,7 +167,7 @@ void subtract(const float* a, const float* b, float factor, std::size_t dimensio
     }
 }
 
-// Round to signed bytes; returns their sum.
+// Rounds to signed bytes; returns their sum.
 std::int32_t to_bytes(const float* values, std::size_t dimensions, float inverse_step, std::int8_t* out)
 {
     const hn::ScalableTag<float> floats;
@@ -224,8 +225,8 @@ HWY_EXPORT(indices_below);
 namespace
 {
 
-// A step that maps the largest magnitude to 127; tiny where there is nothing, so that its inverse stays finite, and
-// below what would decode to infinity where differences overflow.
+// Returns the step that maps the largest magnitude to 127. It is tiny for a vector of zeros, so that its inverse stays
+// finite, and limited where differences overflow, so that no byte decodes to infinity.
 float step_for(float largest)
 {
     return std::min(std::max(largest, 1e-30F) / 127, std::numeric_limits<float>::max() / 128);
@@ -338,7 +339,7 @@ void ByteLists::score(std::size_t list, std::size_t first, std::size_t count, co
 void ByteLists::prefetch(std::size_t list) const
 {
     constexpr std::size_t line = 64;
-    constexpr std::size_t most = 48 * line;  // then the processor's own prefetching has seen what comes
+    constexpr std::size_t most = 48 * line;  // the hardware prefetcher loads the rest
     if (size_[list] == 0) return;
     const std::size_t first = begin_[list];
     const std::uint8_t* codes = codes_.data() + first / block * groups_ * 64;

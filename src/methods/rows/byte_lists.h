@@ -1,9 +1,9 @@
 // Rows of inverted lists as bytes, laid out so that one instruction advances sixteen rows by four dimensions. The CPU's
 // mirror takes the bytes from the stored codes (codes = int8) or derives them from the stored vectors as it loads.
 //
-// A row's residual r (to its list's centroid) is kept as scale * (byte - 128), the scale its own, so that one row far
-// from the others takes no precision from them; a query's residual y as step * (signed byte). Sums of products are
-// exact integers, so every instruction set proposes the same rows.
+// A row's residual r (to its list's centroid) is stored as scale * (byte - 128). Each row has a scale of its own, so
+// that one row far from the others does not cost them precision. A query's residual y is stored as step * (signed
+// byte). Sums of products are exact integers, so every instruction set proposes the same rows.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@
 namespace pgwarp
 {
 
-// A query's vector (what a list's centroid leaves of it) in bytes.
+// A query's residual to a list's centroid, in bytes.
 struct ByteQuery {
     std::vector<std::int8_t> values;  // padded with zeros to whole groups
     float step = 0;
     std::int32_t offset = 0;  // 128 * sum of the values
     float squared_norm = 0;   // of the vector before rounding
 
-    float bias_weight = 1;  // of what the rows' scores hold besides products
+    float bias_weight = 1;  // weight of the rows' biases in the scores
 
-    // From a - weight * b; b may be null.
+    // Encodes a - weight * b; b may be null.
     void assign(const float* a, const float* b, std::size_t dimensions, float weight = 1);
 };
 
-// What the scores of a block are made of.
+// The terms of a query in the scores of its rows.
 struct ByteTerms {
     const std::int8_t* query;
     std::int32_t offset;
@@ -46,7 +46,7 @@ class ByteLists
 public:
     static constexpr std::size_t block = 16;
 
-    // sizes[list] rows each. squared: scores hold |r|^2 (l2), otherwise what set_bias() says.
+    // sizes[list]: number of rows. squared: scores include |r|^2 (l2); otherwise the bias of set_bias().
     void layout(const std::vector<std::uint32_t>& sizes, std::size_t dimensions, bool squared);
 
     std::size_t lists() const { return begin_.size() - 1; }
@@ -59,30 +59,31 @@ public:
 
     // Stores a - b (b may be null) at a slot.
     void set(std::size_t slot, const float* a, const float* b);
-    // The same from encoded bytes, which may come in pieces: of dimensions [first, first + count), and in the end the
-    // scale. Different pieces may be put by different threads.
+    // Stores encoded bytes in pieces, of dimensions [first, first + count), and at last the scale. Thread-safe for
+    // different pieces.
     void put(std::size_t slot, std::size_t first, std::size_t count, const std::uint8_t* bytes);
     void finish(std::size_t slot, float scale);
-    // What the score of a filled slot holds besides products: 0 until it is said, in lists that are not squared.
+    // Sets the bias of a filled slot, in lists that are not squared; it is 0 before.
     void set_bias(std::size_t slot, float bias) { bias_[slot] = bias; }
-    // What a slot holds, with b added to it. Rounded as on every device: scale * (byte - 128), then the sum.
+    // out = the decoded row of a slot, plus b. Rounded as on every device: scale * (byte - 128) first, then the sum.
     void decode(std::size_t slot, const float* b, float* out) const;
 
     // out[i] = base + score of slot begin(list) + i, i < padded(list). The score is |r|^2 - 2 y.r for squared lists and
-    // bias_weight * bias - y.r for others; of padding it is infinite with the weight 1 and says nothing with others.
+    // bias_weight * bias - y.r for others. The score of padding is infinite with bias_weight 1 and undefined with other
+    // weights.
     void score(std::size_t list, const ByteQuery& query, float base, float* out) const
     {
         score(list, 0, padded(list), query, base, out);
     }
-    // The same of slots [first, first + count) of the list, whole blocks.
+    // The same for slots [first, first + count) of the list, whole blocks.
     void score(std::size_t list, std::size_t first, std::size_t count, const ByteQuery& query, float base,
                float* out) const;
 
-    // Asks for the beginning of a list, which is to be scored soon: lists are read at random, and those of parts are
-    // short.
+    // Prefetches the beginning of a list that is scored soon. Lists are read in random order, and the lists of parts
+    // are short.
     void prefetch(std::size_t list) const;
 
-    // Of any row.
+    // The largest scale of a row.
     float largest_scale() const;
     std::uint64_t memory_bytes() const;
 
@@ -100,7 +101,7 @@ private:
     std::vector<float> bias_;
 };
 
-// The indices below `threshold` of scores[0, count), in order; returns how many. `out` holds count + 16.
+// Writes the indices i of scores[i] < threshold in order; returns their number. `out` has room for count + 16.
 std::size_t select_below(const float* scores, std::size_t count, float threshold, std::uint32_t* out);
 
 }  // namespace pgwarp

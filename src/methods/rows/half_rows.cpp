@@ -1,8 +1,11 @@
+// The codec of half vectors, trained on rows or read from its arrays.
 #include "methods/rows/half_rows.h"
 
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+
+#include "methods/arrays.h"
 
 namespace pgwarp
 {
@@ -26,6 +29,14 @@ void HalfRows::measure(std::span<const float> rows, ThreadPool& pool, const Canc
         const std::lock_guard lock(mutex);
         scale[1] = std::max(scale[1], worst);
     });
+}
+
+bool HalfRows::write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (array != array_half_mean && array != array_half_scale) return false;
+    const std::span<float> values = array == array_half_mean ? std::span<float>(codec.mean) : std::span<float>(scale);
+    write_piece(values, offset, bytes);
+    return true;
 }
 
 void HalfRows::take_scale()

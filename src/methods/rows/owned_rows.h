@@ -1,4 +1,4 @@
-// Rows of any shape in memory of their own, as queries are kept until they are answered.
+// Rows of any shape in memory of their own: queries until they are answered.
 #pragma once
 
 #include <cstdint>

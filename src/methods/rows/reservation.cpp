@@ -1,3 +1,4 @@
+// Reserved address space by mmap, made usable in steps by mprotect.
 #include "methods/rows/reservation.h"
 
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ Reservation::Reservation(std::size_t bytes) : bytes_(bytes)
         if (bytes_ <= fewest_bytes) throw std::bad_alloc();
         bytes_ /= 2;
     }
-    // Huge pages would be split by nobody here and save most of the page faults.
+    // Huge pages save most of the page faults, and nothing here splits them.
     ::madvise(base_, bytes_, MADV_HUGEPAGE);
 }
 

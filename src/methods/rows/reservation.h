@@ -7,11 +7,12 @@
 namespace pgwarp
 {
 
-// Nothing of it counts against the system's commit limit before it is used.
+// Memory counts against the system's commit limit when it is used, not before.
 class Reservation
 {
 public:
-    // As many bytes as there is room for, at most `bytes`.
+    // Reserves `bytes`; where the address space is short, half of it, a quarter, and so on. Throws std::bad_alloc below
+    // 1 GiB.
     explicit Reservation(std::size_t bytes);
     ~Reservation();
     Reservation(const Reservation&) = delete;
@@ -22,7 +23,7 @@ public:
     {
         return static_cast<Element*>(base_);
     }
-    // Makes [0, wanted) usable; what was not written to is zero. Throws std::bad_alloc when there is not so much.
+    // Makes [0, wanted) usable; new memory is zero. Throws std::bad_alloc.
     void grow(std::size_t wanted);
     // Gives back whole pages of [from, to).
     void release(std::size_t from, std::size_t to);

@@ -43,7 +43,7 @@ struct Lists {
         words.grow(to_words * sizeof(std::uint32_t));
         if (weights) weights->grow(to_words * sizeof(float));
     }
-    // Copies lists to row `first`, whose words begin at `word`. Whoever has put the rows before there sets offset
+    // Copies lists to row `first`, whose words begin at `word`. The caller that puts the rows before sets offset
     // `first`.
     void put(std::size_t first, std::uint64_t word, const RowView& rows)
     {
@@ -85,7 +85,7 @@ struct RowBuffer::State {
         return std::make_unique<Reservation>(most_rows * attribute_count * sizeof(std::uint64_t));
     }
     void require_layout(std::span<const Tid> from, const RowView& rows) const;
-    // Where rows that were given room lie: the first of them, and its first word.
+    // The first row of a reserved range, and its first word.
     struct Place {
         std::size_t row;
         std::uint64_t word;

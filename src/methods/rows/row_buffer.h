@@ -16,18 +16,18 @@ namespace pgwarp
 class RowBuffer
 {
 public:
-    // Of dense rows without attributes.
+    // For dense rows without attributes.
     explicit RowBuffer(std::size_t dimensions);
-    // Of the rows of an index of this shape.
+    // For the rows of an index of this shape.
     explicit RowBuffer(const IndexShape& shape);
     ~RowBuffer();
     RowBuffer(const RowBuffer&) = delete;
     RowBuffer& operator=(const RowBuffer&) = delete;
 
-    // Appends copies of rows; thread-safe. Returns the dense ones where they lie now. Memory is reserved address space:
-    // growth never copies, and callers copy at the same time. Throws BadRequest for rows of another layout.
+    // Appends copies of rows; thread-safe. Returns the copies of dense rows. Memory is reserved address space, so
+    // growth never copies and callers copy in parallel. Throws BadRequest for rows of another layout.
     std::span<float> append(std::span<const Tid> tids, const RowView& rows);
-    // Dense rows, one behind the other.
+    // The same for dense rows [tids.size()][dimensions].
     std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
     // Brings rows into tid order: dense ones in place, without a second copy. Call once, after the last append. Null:
     // no other threads.
@@ -35,9 +35,9 @@ public:
     std::size_t size() const;
     std::size_t dimensions() const;
     std::span<const Tid> tids() const;
-    // All rows, whatever their layout; without the dense values once these were given up.
+    // All rows, of any layout; without the dense values once these were given up.
     RowView rows() const;
-    // Dense rows.
+    // The dense rows [size][dimensions]; empty once they were given up.
     std::span<float> vectors();
     // Overwrites the floats by their fp16 form in place and gives the freed memory back; vectors() is gone afterwards.
     // encode(row, out) is called in row order.

@@ -1,3 +1,4 @@
+// Sorting by merging the ascending runs of a parallel scan, and permuting rows in place.
 #include "methods/rows/row_order.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ struct Place {
     std::uint32_t source;
 };
 
-// Where the ascending runs begin, and the end: a parallel scan leaves as many as it had batches.
+// Returns the beginnings of the ascending runs, and the end. A parallel scan leaves one run for each of its batches.
 std::vector<std::size_t> ascending_runs(const std::vector<Place>& places)
 {
     std::vector<std::size_t> begins = {0};
@@ -71,8 +72,8 @@ public:
     {
     }
 
-    // Cuts the cycles at every `step`-th place: what lies there is kept aside, so that each piece between two cuts can
-    // be followed by a thread of its own. Then, one after the other, what had no cut.
+    // Cuts the cycles at every `step`-th place, whose row is kept aside, so that each piece between two cuts can be
+    // followed by a thread of its own. Then follows the cycles without a cut, one after the other.
     void apply(ThreadPool& pool)
     {
         cuts_ = (source_.size() + step - 1) / step;

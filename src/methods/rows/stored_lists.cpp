@@ -1,3 +1,4 @@
+// Arrays of lists: their shapes, pieces and checks.
 #include "methods/rows/stored_lists.h"
 
 #include "methods/arrays.h"

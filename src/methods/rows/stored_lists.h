@@ -1,5 +1,5 @@
-// The rows of an index as the lists that they came as, in the arrays "list_offsets", "list_words" and, with weights,
-// "list_weights": for methods that keep them so. A merge appends to all three; offsets go on where they ended.
+// Rows of an index stored as lists, in the arrays "list_offsets", "list_words" and, with weights, "list_weights". A
+// merge appends to all three; offsets continue at the last one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace pgwarp
 {
 
-// What a builder stores of lists: offsets first, so that a loader knows where rows are before their words come.
+// Returns the shapes of the arrays of these rows. Offsets come first, because a loader needs them before the words.
 std::vector<ArrayShape> list_arrays(const RowView& rows);
 
 // Copies bytes of one of these arrays. False when it is none of them. Throws BadRequest past its end.
@@ -27,8 +27,8 @@ public:
 
     // Takes a piece of one of the arrays. False when it is none of them. Throws BadRequest past its end.
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
-    // Once all pieces are there. Throws BadRequest for lists that no index of the shape holds: what pages say is
-    // checked before anything is read by it.
+    // Call after all pieces are written. Checks offsets and lists before anything reads by them; throws BadRequest for
+    // lists that no index of the shape holds.
     void finish_load() const;
     RowView rows() const;
     std::uint64_t memory_bytes() const;

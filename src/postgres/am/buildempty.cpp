@@ -9,10 +9,11 @@ namespace pgwarp
 
 void pgwarp_ambuildempty(Relation index)
 {
-    IndexWriter* writer = begin_index(index, INIT_FORKNUM, index_shape(index));
+    const IndexShape shape = index_shape(index);
+    IndexWriter* writer = begin_index(index, INIT_FORKNUM, shape);
     const Calibration none;
-    UnplacedSort* no_rows = begin_unplaced_sort(work_mem, nullptr);
-    finish_index(writer, 0, index_build_options(index), none, no_rows);
+    UnplacedSort* no_rows = begin_unplaced_sort(work_mem, 0, nullptr);
+    finish_index(writer, 0, index_build_options(index, shape), none, no_rows);
     end_unplaced_sort(no_rows);
 }
 

@@ -34,6 +34,8 @@ void set_capabilities(IndexAmRoutine* routine)
     routine->amkeytype = InvalidOid;
 }
 
+}  // namespace
+
 IndexAmRoutine* make_routine(Method id)
 {
     const MethodCallbacks& callbacks = callbacks_of(id);
@@ -54,8 +56,6 @@ IndexAmRoutine* make_routine(Method id)
     routine->amendscan = end_scan;
     return routine;
 }
-
-}  // namespace
 
 }  // namespace pgwarp
 

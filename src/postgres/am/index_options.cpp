@@ -217,11 +217,11 @@ ParameterList index_stored_options(const MethodDescription& method, Relation ind
     return list_options(method, reinterpret_cast<const StoredOptions*>(index->rd_options));
 }
 
-ParameterList index_build_options(Relation index)
+ParameterList index_build_options(Relation index, const IndexShape& shape)
 {
     const MethodDescription& method = access_method_of(index);
     const ParameterList options = index_stored_options(method, index);
-    check_options(method, options, index_shape(index));
+    check_options(method, options, shape);
     return options;
 }
 

@@ -13,7 +13,7 @@ Metric index_metric(Relation index);
 IndexShape index_shape(Relation index);
 
 // The build options for the engine. Raises an error when they are invalid for the index's shape.
-ParameterList index_build_options(Relation index);
+ParameterList index_build_options(Relation index, const IndexShape& shape);
 
 // The option `recall` of an index; 0 when it was not given.
 double index_recall(Relation index);

@@ -31,7 +31,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
 {
     const MetaPage meta = read_metapage(index);
     if (is_null[0]) {
-        if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true);
+        if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true, nullptr);
         return false;
     }
     const uint32 vector_bytes = stored_value_bytes(meta.shape);
@@ -50,7 +50,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         push_inserted_row(index, meta, place, tid, appended);
         if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
     } else if (keeps_unplaced(meta)) {
-        append_unplaced(index, meta, tid, false);
+        append_unplaced(index, meta, tid, false, nullptr);
     }
     pfree(value);
     return false;

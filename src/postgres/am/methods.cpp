@@ -23,7 +23,10 @@ void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* 
 
 // In the order of method_descriptions().
 #define PGWARP_CALLBACKS(name, number, on_device) {parse_options<Method::name>, estimate_cost<Method::name>},
-constexpr MethodCallbacks callbacks[] = {PGWARP_METHODS(PGWARP_CALLBACKS)};
+#define PGWARP_COUNT_METHOD(name, number, on_device) +1
+MethodCallbacks callbacks[most_added_descriptions PGWARP_METHODS(PGWARP_COUNT_METHOD)] = {
+    PGWARP_METHODS(PGWARP_CALLBACKS)};
+#undef PGWARP_COUNT_METHOD
 #undef PGWARP_CALLBACKS
 
 [[noreturn]] void refuse_unknown_method(Method method)
@@ -35,10 +38,17 @@ constexpr MethodCallbacks callbacks[] = {PGWARP_METHODS(PGWARP_CALLBACKS)};
 
 const MethodCallbacks& callbacks_of(Method method)
 {
-    for (size_t i = 0; i < lengthof(callbacks); ++i) {
+    for (size_t i = 0; i < method_descriptions().size(); ++i) {
         if (method_descriptions()[i]->method == method) return callbacks[i];
     }
     refuse_unknown_method(method);
+}
+
+void add_access_method(const MethodDescription& description, const MethodCallbacks& added)
+{
+    Assert(method_descriptions().size() < lengthof(callbacks));
+    callbacks[method_descriptions().size()] = added;
+    add_description(description);
 }
 
 const MethodDescription& access_method(Method method)
@@ -55,7 +65,7 @@ ResultPromise result_promise(const IndexShape& shape, const ParameterList& optio
 
 const MethodDescription* find_access_method(amoptions_function parse_options)
 {
-    for (size_t i = 0; i < lengthof(callbacks); ++i) {
+    for (size_t i = 0; i < method_descriptions().size(); ++i) {
         if (callbacks[i].parse_options == parse_options) return method_descriptions()[i];
     }
     return nullptr;
@@ -64,7 +74,7 @@ const MethodDescription* find_access_method(amoptions_function parse_options)
 // The planner has copied the routine's fields, so the method is found by its cost function, which is its own.
 const MethodDescription* find_access_method(const IndexOptInfo* index)
 {
-    for (size_t i = 0; i < lengthof(callbacks); ++i) {
+    for (size_t i = 0; i < method_descriptions().size(); ++i) {
         if (reinterpret_cast<void*>(callbacks[i].estimate_cost) == reinterpret_cast<void*>(index->amcostestimate)) {
             return method_descriptions()[i];
         }

@@ -19,6 +19,10 @@ struct MethodCallbacks {
     amcostestimate_function estimate_cost;
 };
 const MethodCallbacks& callbacks_of(Method method);
+// Adds an access method that a build for tests brings along.
+void add_access_method(const MethodDescription& description, const MethodCallbacks& callbacks);
+// The routine that a method's handler returns (handler.cpp).
+IndexAmRoutine* make_routine(Method method);
 // The bodies of these callbacks, with the method (index_options.cpp, cost.cpp).
 bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
 void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,

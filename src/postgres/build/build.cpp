@@ -52,7 +52,7 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     if (workers > 0 && engine_available()) {
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
     }
-    collected.unplaced = begin_unplaced_sort(work_mem, nullptr);
+    collected.unplaced = begin_unplaced_sort(work_mem, build->shape.attribute_count, nullptr);
     RowCollector* collector = open_collector(build, collected.unplaced);
     if (has_included_columns(index)) {
         collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);
@@ -186,7 +186,7 @@ IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
     }
     auto* build = static_cast<EngineBuild*>(palloc0(sizeof(EngineBuild)));
     build->shape = index_shape(index);
-    build->options = index_build_options(index);
+    build->options = index_build_options(index, build->shape);
     build->expected_rows = expected_rows(heap);
     auto* result = static_cast<IndexBuildResult*>(palloc0(sizeof(IndexBuildResult)));
     PG_TRY();

@@ -80,7 +80,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     auto* build = static_cast<EngineBuild*>(palloc(sizeof(EngineBuild)));
     *build = shared->build;
     SortCoordinateData unplaced_coordinate = worker_of(sorts.unplaced);
-    UnplacedSort* unplaced = begin_unplaced_sort(work_mem, &unplaced_coordinate);
+    UnplacedSort* unplaced = begin_unplaced_sort(work_mem, build->shape.attribute_count, &unplaced_coordinate);
     RowCollector* collector = open_collector(build, unplaced);
     SortCoordinateData coordinate = worker_of(sorts.included);
     if (sorts.included != nullptr) {
@@ -163,11 +163,13 @@ void take_included(ParallelContext* context, Relation index, Sharedsort* shared_
 }
 
 // Copy the unplaced rows of all participants; usually there are few.
-void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, CollectedRows* collected)
+void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, const EngineBuild* build,
+                   CollectedRows* collected)
 {
-    UnplacedSort* sort = begin_unplaced_sort(work_mem, leader_of(shared_sort, context));
+    const uint32 attributes = build->shape.attribute_count;
+    UnplacedSort* sort = begin_unplaced_sort(work_mem, attributes, leader_of(shared_sort, context));
     perform_unplaced_sort(sort);
-    collected->unplaced = begin_unplaced_sort(work_mem, nullptr);
+    collected->unplaced = begin_unplaced_sort(work_mem, attributes, nullptr);
     for (UnplacedRow row; next_unplaced(sort, &row);) add_unplaced(collected->unplaced, row);
     end_unplaced_sort(sort);
 }
@@ -219,7 +221,7 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
     collected->included_totals = shared->included;
     if (shared->broken_hot_chain) info->ii_BrokenHotChain = true;
     WaitForParallelWorkersToFinish(context);
-    take_unplaced(context, sorts.unplaced, collected);
+    take_unplaced(context, sorts.unplaced, build, collected);
     if (sorts.included != nullptr) {
         take_included(context, index, sorts.included, collected);
         if (IsMVCCSnapshot(snapshot)) UnregisterSnapshot(snapshot);

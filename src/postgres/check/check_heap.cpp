@@ -75,7 +75,7 @@ bool take_entries(HeapCheck* heap)
         DeltaReader* reader =
             begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
         DeltaEntry entry;
-        while (next_delta(reader, &entry, nullptr)) {
+        while (next_delta(reader, &entry)) {
             if (entry.flags & delta_dead) continue;
             take_tid(heap, check.meta.logs[log].head, {entry.block, entry.offset, 0});
         }

@@ -45,12 +45,12 @@ void check_shapes(const IndexCheck& check)
 }
 
 // Check every page and every checksum of an array.
-bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
+bool check_array(const IndexCheck& check, const Segment& segment, const StoredArray& array, char* piece)
 {
     for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
         CHECK_FOR_INTERRUPTS();
         const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
-        if (read_array(check.index, *check.directory, array, offset, length, piece) == ReadResult::recycled) {
+        if (read_array(check.index, segment, array, offset, length, piece) == ReadResult::recycled) {
             return false;
         }
     }
@@ -60,11 +60,13 @@ bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
 bool check_arrays(const IndexCheck& check)
 {
     auto* piece = static_cast<char*>(palloc(chunk_bytes));
-    for (uint32 i = 0; i < check.directory->array_count; ++i) {
-        if (!check_array(check, check.directory->arrays[i], piece)) return false;
+    const Directory& directory = *check.directory;
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        if (!check_array(check, directory, directory.arrays[i], piece)) return false;
     }
-    const bool whole =
-        check_array(check, check.directory->included, piece) && check_array(check, check.directory->included_at, piece);
+    const bool whole = check_array(check, directory, directory.included, piece) &&
+                       check_array(check, directory, directory.included_at, piece) &&
+                       check_array(check, directory.unplaced, directory.unplaced.attributes, piece);
     pfree(piece);
     return whole;
 }
@@ -149,14 +151,14 @@ bool check_tombstones(const IndexCheck& check, const Segment& segment)
 // Check every entry and every value of the logs, and their page tables.
 bool check_logs(const IndexCheck& check)
 {
-    auto* vector = static_cast<float*>(palloc(sizeof(float) * check.meta.shape.dimensions));
     auto* samples = static_cast<LogSamples*>(palloc(sizeof(LogSamples)));
     for (uint32 log = 0; log < delta_log_count; ++log) {
         read_log_samples(check.index, check.meta, log, read_log_head(check.index, check.meta, log), samples);
         DeltaReader* reader =
             begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
         DeltaEntry entry;
-        while (next_delta(reader, &entry, vector)) {
+        RowView row;
+        while (next_delta_row(reader, &entry, &row)) {
             uint32 bytes = 0;
             const char* included = delta_included(reader, &bytes);
             if (included != nullptr && !included_is_intact(included, bytes, {entry.block, entry.offset, 0})) {
@@ -171,7 +173,6 @@ bool check_logs(const IndexCheck& check)
         read_log_samples(check.index, check.meta, unplaced_log, head, samples);
     }
     pfree(samples);
-    pfree(vector);
     return true;
 }
 

@@ -107,7 +107,7 @@ LoadOutcome send_dead_entries(Relation index, const IndexState& state, LoadTombs
     DeltaReader* reader = begin_delta_read(index, state.meta, log, ordinal, PG_UINT64_MAX);
     LoadOutcome outcome = LoadOutcome::done;
     DeltaEntry entry;
-    for (; outcome == LoadOutcome::done && next_delta(reader, &entry, nullptr); ++ordinal) {
+    for (; outcome == LoadOutcome::done && next_delta(reader, &entry); ++ordinal) {
         if ((entry.flags & delta_dead) == 0) continue;
         ordinals[request.count++] = ordinal;
         if (request.count < values_per_message) continue;
@@ -195,9 +195,7 @@ void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& p
     if (RelationUsesLocalBuffers(index) || !among_the_first_rows()) return;
     const MirrorKey key = mirror_key(index, meta);
     if (!claim_inserted_row(key, place.log, place.ordinal) || !join_engine()) return;
-    StoredRowSpace space;
-    space.vector =
-        is_list(meta.shape.element) ? nullptr : static_cast<float*>(palloc(sizeof(float) * meta.shape.dimensions));
+    StoredRowSpace space = make_row_space(meta.shape);
     const RowView row = view_stored_row(meta.shape, value.value, value.row_bytes, &space);
     const Size bytes = sizeof(LoadDeltaRequest) + sizeof(Tid) + block_of(row).bytes();
     char* message = static_cast<char*>(palloc0(bytes));
@@ -212,7 +210,7 @@ void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& p
     write_rows(row, reinterpret_cast<std::byte*>(message + sizeof(LoadDeltaRequest) + sizeof(Tid)));
     post_request(MessageType::load_delta, message, static_cast<uint32>(bytes));
     pfree(message);
-    if (space.vector != nullptr) pfree(space.vector);
+    free_row_space(&space);
 }
 
 }  // namespace pgwarp

@@ -20,7 +20,7 @@ Size flat_bytes(const Directory& directory)
     for (uint32 i = 0; i < directory.array_count; ++i) bytes += array_tail_bytes(directory.arrays[i]);
     return bytes + array_tail_bytes(directory.included) + array_tail_bytes(directory.included_at) +
            array_tail_bytes(directory.tombstones) + array_tail_bytes(directory.unplaced.keys) +
-           array_tail_bytes(directory.unplaced.tombstones);
+           array_tail_bytes(directory.unplaced.attributes) + array_tail_bytes(directory.unplaced.tombstones);
 }
 
 // Copy bytes to *to and advance it. Returns the address of the copy.
@@ -50,6 +50,7 @@ Directory* copy_directory(const Directory& directory, MemoryContext context)
     put_array_tail(&to, &copy->included_at);
     put_array_tail(&to, &copy->tombstones);
     put_array_tail(&to, &copy->unplaced.keys);
+    put_array_tail(&to, &copy->unplaced.attributes);
     put_array_tail(&to, &copy->unplaced.tombstones);
     return copy;
 }

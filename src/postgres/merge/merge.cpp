@@ -46,11 +46,13 @@ void write_new_rows(MergeRun* merge, const char* name, ArrayWriter* writer)
 {
     if (merge->new_rows() == 0) return;
     uint32 number = 0;
-    const ArrayShape* built = find_built(merge, name, &number);
-    if (built != nullptr) {
+    if (merge->built == nullptr) {
+        write_delta_rows(merge, name, writer);
+    } else if (const ArrayShape* built = find_built(merge, name, &number)) {
         copy_built_array(merge, number, *built, writer);
     } else {
-        write_delta_rows(merge, name, writer);
+        // The logs have the rows in another order than the engine.
+        report_wrong(merge, "An array is missing.");
     }
 }
 
@@ -91,6 +93,11 @@ void carry_array(MergeRun* merge, const StoredArray& old)
     const char* name = old.shape.name;
     ArrayShape shape = old.shape;
     uint32 number = 0;
+    if (is_list_array(*merge->method, name)) {
+        // Words and weights are written with the offsets.
+        if (strcmp(name, array_name(*merge->method, ArrayRole::list_offsets)) == 0) carry_list_rows(merge);
+        return;
+    }
     if (merge->method->links_rows && merge->built != nullptr && carry_links(merge, old)) {
         // done
     } else if (is_row_array(*merge->method, name)) {
@@ -113,6 +120,30 @@ void carry_array(MergeRun* merge, const StoredArray& old)
     fault_point("merge: array written");
 }
 
+void add_first_array(MergeRun* merge, const char* name, ArrayType type, uint64 width)
+{
+    const ArrayShape shape = make_array_shape(name, type, merge->new_rows(), width);
+    ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+    write_delta_rows(merge, name, writer);
+    add_array(merge, end_array(writer));
+    fault_point("merge: array written");
+}
+
+// Begin the arrays of a method that stores rows as they come.
+void add_first_arrays(MergeRun* merge)
+{
+    const IndexShape& shape = merge->meta.shape;
+    add_first_array(merge, array_tid_block, ArrayType::u32, 1);
+    add_first_array(merge, array_tid_offset, ArrayType::u16, 1);
+    if (shape.attribute_count > 0) add_first_array(merge, array_attributes, ArrayType::u64, shape.attribute_count);
+    if (is_list(shape.element)) {
+        carry_list_rows(merge);
+    } else {
+        add_first_array(merge, array_name(*merge->method, ArrayRole::vectors), vector_array_type(shape),
+                        shape.dimensions);
+    }
+}
+
 // Carry all arrays over. An index without rows has none: if its method stores rows unencoded, they begin here.
 void carry_arrays(MergeRun* merge)
 {
@@ -122,18 +153,7 @@ void carry_arrays(MergeRun* merge)
         carry_array(merge, directory.arrays[i]);
     }
     add_first_link_changes(merge);
-    if (directory.array_count > 0) return;
-    const ArrayType element = vector_array_type(merge->meta.shape);
-    const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
-                                 make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
-                                 make_array_shape(array_name(*merge->method, ArrayRole::vectors), element,
-                                                  merge->new_rows(), merge->meta.shape.dimensions)};
-    for (const ArrayShape& shape : shapes) {
-        ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
-        write_delta_rows(merge, shape.name, writer);
-        add_array(merge, end_array(writer));
-        fault_point("merge: array written");
-    }
+    if (directory.array_count == 0) add_first_arrays(merge);
 }
 
 // Take all arrays from the engine. Rows that were half vectors before have the errors of both conversions.
@@ -186,7 +206,7 @@ void begin_next(MergeRun* merge)
     merge->next.array_count = 0;
     merge->next.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
     if (merge->kind == MergeKind::clear) {
-        merge->next.options = index_build_options(merge->index);
+        merge->next.options = index_build_options(merge->index, merge->meta.shape);
         merge->next.calibration = Calibration();
         merge->next.trained_rows = 0;
         merge->next.changed_rows = 0;

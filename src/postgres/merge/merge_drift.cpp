@@ -29,25 +29,23 @@ struct DeltaSample {
     uint64 stride;
     uint64 seen;
     uint32 taken;
-    uint32 dimensions;
     RowSink* sink;
 };
 
-void send_sampled_row(void* state, const DeltaEntry& entry, const float* vector)
+void send_sampled_row(void* state, Tid tid, const RowView& row)
 {
     auto* sample = static_cast<DeltaSample*>(state);
     const uint64 place = sample->seen++;
     if (place != sampled_row(place / sample->stride, sample->stride) || sample->taken == sample_rows) return;
     ++sample->taken;
-    add_row(sample->sink, {entry.block, entry.offset, 0}, dense_rows(vector, 1, sample->dimensions));
+    add_row(sample->sink, tid, row);
 }
 
 void send_new_rows(MergeRun* merge)
 {
-    const uint32 dimensions = merge->meta.shape.dimensions;
-    DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0, dimensions,
+    DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0,
                           open_row_sink(merge->build.token, merge->build.shape)};
-    visit_delta(merge, true, send_sampled_row, &sample);
+    visit_delta(merge, send_sampled_row, &sample);
     close_row_sink(sample.sink);
 }
 

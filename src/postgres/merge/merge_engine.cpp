@@ -10,22 +10,14 @@ namespace pgwarp
 namespace
 {
 
-// Rows on their way to the engine.
-struct Sending {
-    RowSink* sink;
-    uint32 dimensions;
-};
-
-void send_row(void* state, const DeltaEntry& entry, const float* vector)
+void send_row(void* sink, Tid tid, const RowView& row)
 {
-    auto* sending = static_cast<Sending*>(state);
-    add_row(sending->sink, {entry.block, entry.offset, 0}, dense_rows(vector, 1, sending->dimensions));
+    add_row(static_cast<RowSink*>(sink), tid, row);
 }
 
-void send_stored_row(void* state, Tid tid, const float* vector)
+bool is_array_of_rows(const MergeRun* merge, const char* name)
 {
-    const DeltaEntry entry = {tid.block, tid.offset, 0, 0, 0, 0, 0, 0};
-    send_row(state, entry, vector);
+    return is_row_array(*merge->method, name) || is_list_array(*merge->method, name);
 }
 
 // Send the arrays that the engine needs to encode rows: quantizers, or all rows of a method that links new rows with
@@ -35,7 +27,7 @@ void give_arrays(MergeRun* merge)
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
         const StoredArray& array = merge->directory->arrays[i];
         if (is_shared_array(array.shape.name)) continue;
-        if (is_row_array(*merge->method, array.shape.name) && !merge->method->links_rows) continue;
+        if (is_array_of_rows(merge, array.shape.name) && !merge->method->links_rows) continue;
         give_stored_array(&merge->build, merge->index, *merge->directory, array);
     }
 }
@@ -107,16 +99,16 @@ void run_in_engine(MergeRun* merge)
     EngineBuild* build = &merge->build;
     build->kind = whole ? BuildKind::whole : BuildKind::extend;
     build->shape = merge->meta.shape;
-    build->options = whole ? index_build_options(merge->index) : merge->directory->options;
+    build->options = whole ? index_build_options(merge->index, merge->meta.shape) : merge->directory->options;
     build->expected_rows = static_cast<double>(whole ? merge->counts.live() : merge->new_rows());
     if (!whole) ask_for_links(merge);
     begin_engine_build(build);
     if (!whole) give_arrays(merge);
     if (!whole) give_dead_rows(merge);
-    Sending sending = {open_row_sink(build->token, build->shape), build->shape.dimensions};
-    if (whole) visit_stored_vectors(merge, send_stored_row, &sending);
-    visit_delta(merge, true, send_row, &sending);
-    close_row_sink(sending.sink);
+    RowSink* sink = open_row_sink(build->token, build->shape);
+    if (whole) visit_stored_rows(merge, send_row, sink);
+    visit_delta(merge, send_row, sink);
+    close_row_sink(sink);
     merge->built = run_engine_build(build);
     const uint64 expected = whole ? merge->counts.live() : merge->new_rows();
     if (merge->built->rows != expected) elog(ERROR, "pgwarp-engine encoded another number of rows than it got");

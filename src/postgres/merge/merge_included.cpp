@@ -70,7 +70,7 @@ void read_addresses(const MergeRun* merge, const Directory& directory, uint64 fi
 // Whether a row stays in the next generation.
 bool stays(const MergeRun* merge, uint64 row)
 {
-    return merge->kind == MergeKind::append || ((merge->dead[row / 64] >> (row % 64)) & 1) == 0;
+    return merge->kind == MergeKind::append || !merge->row_is_dead(row);
 }
 
 // Visit the tuples of the rows that stay, in order.
@@ -96,12 +96,13 @@ void visit_old(const MergeRun* merge, TupleVisit visit, void* state)
     pfree(addresses);
 }
 
-void visit_log(const MergeRun* merge, uint32 log, float* vector, TupleVisit visit, void* state)
+void visit_log(const MergeRun* merge, uint32 log, TupleVisit visit, void* state)
 {
     DeltaReader* reader =
         begin_delta_read(merge->index, merge->meta, log, merge->meta.logs[log].start, merge->ends[log]);
     DeltaEntry entry;
-    for (uint64 count = 0; next_delta(reader, &entry, vector); ++count) {
+    RowView row;
+    for (uint64 count = 0; next_delta_row(reader, &entry, &row); ++count) {
         if (count % rows_between_delays == 0) merge_delay_point();
         if ((entry.flags & delta_dead) != 0) continue;
         const Tid tid = {entry.block, entry.offset, 0};
@@ -119,9 +120,7 @@ void visit_log(const MergeRun* merge, uint32 log, float* vector, TupleVisit visi
 // Visit the tuples of the logs' live rows, in order of the logs.
 void visit_new(const MergeRun* merge, TupleVisit visit, void* state)
 {
-    auto* vector = static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions));
-    for (uint32 log = 0; log < delta_log_count; ++log) visit_log(merge, log, vector, visit, state);
-    pfree(vector);
+    for (uint32 log = 0; log < delta_log_count; ++log) visit_log(merge, log, visit, state);
 }
 
 // Totals of the tuples that stay. Tuples of equal length are counted without reading them.

@@ -96,7 +96,7 @@ MergeKind choose_for_placed(MergeRun* merge)
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);
-    if (!merge->method->stores_vectors) {
+    if (!merge->method->stores_rows) {
         if (merge->old_rows() == 0) return MergeKind::rebuild;
         if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
         if (has_drifted(merge)) {
@@ -150,7 +150,7 @@ bool needs_engine(const MergeRun* merge)
 {
     if (merge->kind == MergeKind::rebuild) return true;
     const bool writes = merge->kind == MergeKind::append || merge->kind == MergeKind::compact;
-    if (!writes || merge->method->stores_vectors) return false;
+    if (!writes || merge->method->stores_rows) return false;
     return merge->new_rows() > 0 || merge->method->links_rows;
 }
 

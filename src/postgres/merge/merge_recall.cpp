@@ -61,7 +61,7 @@ bool is_dead(const MergeRun* merge, uint64 row)
 {
     // A compaction leaves no dead rows, and rows from the logs are alive.
     if (merge->kind != MergeKind::append || row >= merge->counts.rows) return false;
-    return (merge->dead[row / 64] >> (row % 64)) & 1;
+    return merge->row_is_dead(row);
 }
 
 // Choose one live row of each stretch of the index.

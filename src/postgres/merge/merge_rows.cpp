@@ -10,11 +10,6 @@ namespace
 
 constexpr uint64 rows_between_delays = 256;
 
-bool is_dead(const MergeRun* merge, uint64 row)
-{
-    return (merge->dead[row / 64] >> (row % 64)) & 1;
-}
-
 // Write the bytes of live rows in a piece of an array.
 void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, const char* piece, uint64 length,
                       ArrayWriter* writer)
@@ -24,7 +19,7 @@ void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, co
     while (at < length) {
         const uint64 row = (offset + at) / row_bytes;
         const uint64 row_end = Min((row + 1) * row_bytes - offset, length);
-        if (is_dead(merge, row)) {
+        if (merge->row_is_dead(row)) {
             if (at > kept_from) write_array(writer, piece + kept_from, at - kept_from);
             kept_from = row_end;
         }
@@ -33,55 +28,70 @@ void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, co
     if (at > kept_from) write_array(writer, piece + kept_from, at - kept_from);
 }
 
-// Visit the live rows of a log: visit(reader, entry).
-template <class Visit>
-void visit_log(MergeRun* merge, uint32 log, float* vector, Visit visit)
+// Visit the live entries of the logs: next(reader, &entry) reads one, visit(reader, entry).
+template <class Next, class Visit>
+void visit_logs(MergeRun* merge, Next next, Visit visit)
 {
-    DeltaReader* reader =
-        begin_delta_read(merge->index, merge->meta, log, merge->meta.logs[log].start, merge->ends[log]);
-    DeltaEntry entry;
-    for (uint64 count = 0; next_delta(reader, &entry, vector); ++count) {
-        if (count % rows_between_delays == 0) merge_delay_point();
-        if ((entry.flags & delta_dead) == 0) visit(reader, entry);
-    }
-    if (end_delta_read(reader) == ReadResult::recycled) {
-        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        DeltaReader* reader =
+            begin_delta_read(merge->index, merge->meta, log, merge->meta.logs[log].start, merge->ends[log]);
+        DeltaEntry entry;
+        for (uint64 count = 0; next(reader, &entry); ++count) {
+            if (count % rows_between_delays == 0) merge_delay_point();
+            if ((entry.flags & delta_dead) == 0) visit(reader, entry);
+        }
+        if (end_delta_read(reader) == ReadResult::recycled) {
+            elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+        }
     }
 }
 
-void write_block(void* writer, const DeltaEntry& entry, const float*)
+// Visit the live rows of the logs: visit(reader, entry, row).
+template <class Visit>
+void visit_rows(MergeRun* merge, Visit visit)
+{
+    RowView row;
+    visit_logs(
+        merge, [&row](DeltaReader* reader, DeltaEntry* entry) { return next_delta_row(reader, entry, &row); },
+        [&row, visit](const DeltaReader* reader, const DeltaEntry& entry) { visit(reader, entry, row); });
+}
+
+void write_block(void* writer, const DeltaEntry& entry)
 {
     write_array(static_cast<ArrayWriter*>(writer), &entry.block, sizeof(entry.block));
 }
 
-void write_offset(void* writer, const DeltaEntry& entry, const float*)
+void write_offset(void* writer, const DeltaEntry& entry)
 {
     write_array(static_cast<ArrayWriter*>(writer), &entry.offset, sizeof(entry.offset));
+}
+
+void write_attributes(void* writer, Tid, const RowView& row)
+{
+    write_array(static_cast<ArrayWriter*>(writer), row.attributes, sizeof(uint64) * row.attribute_count);
 }
 
 // Write the vectors of the logs' rows in the stored form.
 void write_vectors(MergeRun* merge, ArrayWriter* writer)
 {
     const uint32 bytes = stored_value_bytes(merge->meta.shape);
-    auto* vector = static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions));
-    for (uint32 log = 0; log < delta_log_count; ++log) {
-        visit_log(merge, log, vector, [writer, bytes](const DeltaReader* reader, const DeltaEntry&) {
-            write_array(writer, delta_stored_value(reader), bytes);
-        });
-    }
-    pfree(vector);
+    visit_rows(merge, [writer, bytes](const DeltaReader* reader, const DeltaEntry&, const RowView&) {
+        write_array(writer, delta_stored_value(reader), bytes);
+    });
 }
 
 }  // namespace
 
-void visit_delta(MergeRun* merge, bool want_vectors, DeltaVisit visit, void* state)
+void visit_delta_entries(MergeRun* merge, EntryVisit visit, void* state)
 {
-    float* vector = want_vectors ? static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions)) : nullptr;
-    for (uint32 log = 0; log < delta_log_count; ++log) {
-        visit_log(merge, log, vector,
-                  [=](const DeltaReader*, const DeltaEntry& entry) { visit(state, entry, vector); });
-    }
-    if (vector != nullptr) pfree(vector);
+    visit_logs(merge, next_delta, [=](const DeltaReader*, const DeltaEntry& entry) { visit(state, entry); });
+}
+
+void visit_delta(MergeRun* merge, RowVisit visit, void* state)
+{
+    visit_rows(merge, [=](const DeltaReader*, const DeltaEntry& entry, const RowView& row) {
+        visit(state, {entry.block, entry.offset, 0}, row);
+    });
 }
 
 void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writer)
@@ -104,9 +114,11 @@ void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writ
 void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer)
 {
     if (strcmp(array, array_tid_block) == 0) {
-        visit_delta(merge, false, write_block, writer);
+        visit_delta_entries(merge, write_block, writer);
     } else if (strcmp(array, array_tid_offset) == 0) {
-        visit_delta(merge, false, write_offset, writer);
+        visit_delta_entries(merge, write_offset, writer);
+    } else if (strcmp(array, array_attributes) == 0) {
+        visit_delta(merge, write_attributes, writer);
     } else {
         write_vectors(merge, writer);
     }

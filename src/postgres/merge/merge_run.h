@@ -34,6 +34,7 @@ struct MergeRun {
 
     uint64 old_rows() const { return counts.rows - counts.dead_rows; }    // rows of the arrays that stay
     uint64 new_rows() const { return counts.delta - counts.dead_delta; }  // rows of the logs that come in
+    bool row_is_dead(uint64 row) const { return ((dead[row / 64] >> (row % 64)) & 1) != 0; }
     uint64 merged_rows() const { return new_rows() + unplaced.delta - unplaced.dead_delta; }
 };
 
@@ -96,13 +97,20 @@ bool has_drifted(MergeRun* merge);
 bool can_retrain(const MergeRun* merge);
 
 // merge_rows.cpp
-using DeltaVisit = void (*)(void* state, const DeltaEntry& entry, const float* vector);
-// Visits the live entries of all logs up to the merge's ends; vector is null unless wanted.
-void visit_delta(MergeRun* merge, bool want_vectors, DeltaVisit visit, void* state);
+using EntryVisit = void (*)(void* state, const DeltaEntry& entry);
+using RowVisit = void (*)(void* state, Tid tid, const RowView& row);
+// Visit the live entries of all logs up to the merge's ends; the second reads their rows too.
+void visit_delta_entries(MergeRun* merge, EntryVisit visit, void* state);
+void visit_delta(MergeRun* merge, RowVisit visit, void* state);
 // Copies the live rows of an array.
 void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writer);
-// Writes the rows of the logs to an array that needs no engine: the addresses or "vectors".
+// Writes the rows of the logs to an array that needs no engine: addresses, attributes, or dense rows as they came.
 void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer);
+
+// merge_list_rows.cpp, for rows that are lists: whether an array is one of the three that hold them; and writing these
+// arrays, with the lists of live rows, then those of new rows.
+bool is_list_array(const MethodDescription& method, const char* name);
+void carry_list_rows(MergeRun* merge);
 
 // merge_unplaced.cpp: writes the unplaced rows again when some have come or gone, or when all pages move.
 void carry_unplaced(MergeRun* merge);
@@ -117,7 +125,9 @@ void run_in_engine(MergeRun* merge);
 const ArrayShape* find_built(const MergeRun* merge, const char* name, uint32* number);
 void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, ArrayWriter* writer);
 
-// merge_validate.cpp: compares a sample of the written rows with the logs. Raises an error when they differ.
+// merge_validate.cpp: raises the error for wrong work of the engine.
+[[noreturn]] void report_wrong(const MergeRun* merge, const char* what);
+// Compares a sample of the written rows with the logs. Raises an error when they differ.
 void validate_merge(MergeRun* merge);
 
 // merge_recall.cpp: has the engine measure the recall of the next generation by a sample of its rows, when many rows

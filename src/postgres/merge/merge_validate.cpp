@@ -15,35 +15,24 @@ constexpr uint32 sample_rows = 16;
 constexpr double rounding = 1e-3;
 constexpr double spread_rounding = 1e-6;
 
-struct SampledRow {
-    Tid tid;
-    uint64 row;  // in the new arrays
-    bool found;
-};
+constexpr uint64 sample_bytes = 4U << 20;  // enough for 16 rows of the most dimensions
+constexpr uint64 no_row = PG_UINT64_MAX;
 
 struct Sample {
     uint64 stride;
     uint64 seen;
-    uint32 count;
-    uint32 dimensions;
-    SampledRow rows[sample_rows];
-    float* vectors;
+    RowBatch* batch;
+    uint64 places[sample_rows];  // in the new arrays; no_row: not found there
+
+    uint32 count() const { return static_cast<uint32>(batch->rows.count); }
 };
 
-void sample_row(void* state, const DeltaEntry& entry, const float* vector)
+void sample_row(void* state, Tid tid, const RowView& row)
 {
     auto* sample = static_cast<Sample*>(state);
-    if (sample->seen++ % sample->stride != 0 || sample->count == sample_rows) return;
-    memcpy(sample->vectors + static_cast<Size>(sample->count) * sample->dimensions, vector,
-           sizeof(float) * sample->dimensions);
-    sample->rows[sample->count++] = {{entry.block, entry.offset, 0}, 0, false};
-}
-
-[[noreturn]] void report_wrong(const MergeRun* merge, const char* what)
-{
-    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                    errmsg("pgwarp-engine encoded rows of index \"%s\" wrongly", RelationGetRelationName(merge->index)),
-                    errdetail("%s The index is as it was before the merge.", what)));
+    if (sample->seen++ % sample->stride != 0 || !has_room(sample->batch, row)) return;
+    sample->places[sample->count()] = no_row;
+    add_row(sample->batch, tid, row);
 }
 
 void read_new(const MergeRun* merge, const char* name, uint64 first, uint64 count, void* out)
@@ -68,9 +57,8 @@ void locate_rows(MergeRun* merge, Sample* sample)
         read_new(merge, array_tid_block, first, count, blocks);
         read_new(merge, array_tid_offset, first, count, offsets);
         for (uint64 i = 0; i < count; ++i) {
-            for (uint32 s = 0; s < sample->count; ++s) {
-                if (sample->rows[s].tid == Tid{blocks[i], offsets[i], 0})
-                    sample->rows[s] = {sample->rows[s].tid, first + i, true};
+            for (uint32 s = 0; s < sample->count(); ++s) {
+                if (sample->batch->tids[s] == Tid{blocks[i], offsets[i], 0}) sample->places[s] = first + i;
             }
         }
     }
@@ -85,12 +73,12 @@ void check_lists(MergeRun* merge, const Sample& sample)
     if (list_of_row == nullptr) return;
     const IndexShape& shape = merge->meta.shape;
     NearestList nearest[sample_rows] = {};
-    find_nearest_lists(merge->index, shape, merge->next, sample.vectors, sample.count, nearest);
+    find_nearest_lists(merge->index, shape, merge->next, sample.batch->values, sample.count(), nearest);
     auto* centroid = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
-    for (uint32 s = 0; s < sample.count; ++s) {
-        const float* vector = sample.vectors + static_cast<Size>(s) * shape.dimensions;
+    for (uint32 s = 0; s < sample.count(); ++s) {
+        const float* vector = sample.batch->rows.row(s).values;
         uint32 list = 0;
-        read_new(merge, list_of_row, sample.rows[s].row, 1, &list);
+        read_new(merge, list_of_row, sample.places[s], 1, &list);
         read_centroid(merge->index, shape, merge->next, list, centroid);
         const NearestList chosen = compare_list(shape, vector, centroid, list);
         double norms = 0;
@@ -110,9 +98,9 @@ void check_vectors(MergeRun* merge, const Sample& sample)
     const uint32 dimensions = merge->meta.shape.dimensions;
     const double error = stored_vector_error(merge->index, merge->next);
     auto* stored = static_cast<float*>(palloc(sizeof(float) * dimensions));
-    for (uint32 s = 0; s < sample.count; ++s) {
-        const float* vector = sample.vectors + static_cast<Size>(s) * dimensions;
-        read_stored_vectors(merge->index, merge->next, dimensions, sample.rows[s].row, 1, stored);
+    for (uint32 s = 0; s < sample.count(); ++s) {
+        const float* vector = sample.batch->rows.row(s).values;
+        read_stored_vectors(merge->index, merge->next, dimensions, sample.places[s], 1, stored);
         if (merge->meta.shape.element == ElementType::bit) {
             if (memcmp(vector, stored, sizeof(float) * dimensions) != 0)
                 report_wrong(merge, "Bits are not those that were sent.");
@@ -132,6 +120,39 @@ void check_vectors(MergeRun* merge, const Sample& sample)
     pfree(stored);
 }
 
+// Check the attributes of the sampled rows.
+void check_attributes(MergeRun* merge, const Sample& sample)
+{
+    const RowView& rows = sample.batch->rows;
+    if (rows.attribute_count == 0) return;
+    uint64 stored[max_attributes];
+    for (uint32 s = 0; s < sample.count(); ++s) {
+        read_new(merge, array_attributes, sample.places[s], 1, stored);
+        if (memcmp(stored, rows.row(s).attributes, sizeof(uint64) * rows.attribute_count) != 0)
+            report_wrong(merge, "Attributes are not those that were sent.");
+    }
+}
+
+// Check words or weights of the sampled lists.
+void check_list_words(MergeRun* merge, const Sample& sample, ArrayRole role, const void* sent)
+{
+    const char* name = array_name(*merge->method, role);
+    const char* offsets_name = array_name(*merge->method, ArrayRole::list_offsets);
+    if (name == nullptr || offsets_name == nullptr || sent == nullptr) return;
+    auto* stored = static_cast<uint32*>(palloc(sizeof(uint32) * max_list_words));
+    for (uint32 s = 0; s < sample.count(); ++s) {
+        uint64 offsets[2];
+        read_new(merge, offsets_name, sample.places[s], 2, offsets);
+        const RowView row = sample.batch->rows.row(s);
+        if (offsets[1] - offsets[0] != row.word_count()) report_wrong(merge, "A list has another length.");
+        read_new(merge, name, offsets[0], row.word_count(), stored);
+        const auto* expected = static_cast<const uint32*>(sent) + row.offsets[0];
+        if (memcmp(stored, expected, sizeof(uint32) * row.word_count()) != 0)
+            report_wrong(merge, "A list is not the one that was sent.");
+    }
+    pfree(stored);
+}
+
 // Check all links, not a sample: a wrong link would lead searches astray.
 void check_links(MergeRun* merge)
 {
@@ -142,6 +163,13 @@ void check_links(MergeRun* merge)
 
 }  // namespace
 
+void report_wrong(const MergeRun* merge, const char* what)
+{
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("pgwarp-engine encoded rows of index \"%s\" wrongly", RelationGetRelationName(merge->index)),
+                    errdetail("%s The index is as it was before the merge.", what)));
+}
+
 void validate_merge(MergeRun* merge)
 {
     if (merge->built == nullptr) return;
@@ -149,16 +177,18 @@ void validate_merge(MergeRun* merge)
     if (merge->new_rows() == 0) return;
     Sample sample = {};
     sample.stride = Max(uint64{1}, merge->new_rows() / sample_rows);
-    sample.dimensions = merge->meta.shape.dimensions;
-    sample.vectors = static_cast<float*>(palloc(sizeof(float) * sample.dimensions * sample_rows));
-    visit_delta(merge, true, sample_row, &sample);
+    sample.batch = make_row_batch(merge->meta.shape, sample_rows, sample_bytes);
+    visit_delta(merge, sample_row, &sample);
     locate_rows(merge, &sample);
-    for (uint32 s = 0; s < sample.count; ++s) {
-        if (!sample.rows[s].found) report_wrong(merge, "A row is missing.");
+    for (uint32 s = 0; s < sample.count(); ++s) {
+        if (sample.places[s] == no_row) report_wrong(merge, "A row is missing.");
     }
     check_lists(merge, sample);
     check_vectors(merge, sample);
-    pfree(sample.vectors);
+    check_attributes(merge, sample);
+    check_list_words(merge, sample, ArrayRole::list_words, sample.batch->words);
+    check_list_words(merge, sample, ArrayRole::list_weights, sample.batch->weights);
+    free_row_batch(sample.batch);
 }
 
 }  // namespace pgwarp

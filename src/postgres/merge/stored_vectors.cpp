@@ -70,11 +70,11 @@ struct HalfRange {
     bool holds;
 };
 
-void check_range(void* state, const DeltaEntry&, const float* vector)
+void check_range(void* state, Tid, const RowView& row)
 {
     auto* range = static_cast<HalfRange*>(state);
     for (uint32 d = 0; d < range->dimensions; ++d) {
-        if (!(std::fabs(vector[d] - range->mean[d]) <= range->farthest)) range->holds = false;
+        if (!(std::fabs(row.values[d] - range->mean[d]) <= range->farthest)) range->holds = false;
     }
 }
 
@@ -90,7 +90,7 @@ bool halves_hold_new_rows(MergeRun* merge)
     read_part(merge->index, directory, array_half_scale, 0, sizeof(scale), scale);
     read_part(merge->index, directory, array_half_mean, 0, sizeof(float) * dimensions, range.mean);
     range.farthest = largest_half / scale[0];
-    visit_delta(merge, true, check_range, &range);
+    visit_delta(merge, check_range, &range);
     pfree(range.mean);
     return range.holds;
 }
@@ -106,14 +106,19 @@ void read_stored_vectors(Relation index, const Directory& directory, uint32 dime
     read_part(index, directory, array_vectors, first * row_bytes, count * row_bytes, out);
 }
 
-void visit_stored_vectors(MergeRun* merge, VectorVisit visit, void* state)
+void visit_stored_rows(MergeRun* merge, RowVisit visit, void* state)
 {
     const uint64 rows = merge->counts.rows;
     if (merge->old_rows() == 0) return;
     const Directory& directory = *merge->directory;
     const uint32 dimensions = merge->meta.shape.dimensions;
-    const uint64 step = Max(uint64{1}, Min(rows, most_step_bytes / (sizeof(float) * dimensions)));
+    const uint64 attribute_bytes = sizeof(uint64) * merge->meta.shape.attribute_count;
+    const uint64 step = Max(uint64{1}, Min(rows, most_step_bytes / (sizeof(float) * dimensions + attribute_bytes)));
     auto* vectors = static_cast<float*>(palloc(sizeof(float) * dimensions * step));
+    auto* attributes = static_cast<uint64*>(palloc(attribute_bytes * step));
+    RowView all = dense_rows(vectors, step, dimensions);
+    all.attribute_count = merge->meta.shape.attribute_count;
+    all.attributes = attributes;
     auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
     auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
     for (uint64 first = 0; first < rows; first += step) {
@@ -123,14 +128,16 @@ void visit_stored_vectors(MergeRun* merge, VectorVisit visit, void* state)
         read_stored_vectors(merge->index, directory, dimensions, first, count, vectors);
         read_part(merge->index, directory, array_tid_block, first * sizeof(uint32), count * sizeof(uint32), blocks);
         read_part(merge->index, directory, array_tid_offset, first * sizeof(uint16), count * sizeof(uint16), offsets);
+        if (attribute_bytes > 0)
+            read_part(merge->index, directory, array_attributes, first * attribute_bytes, count * attribute_bytes,
+                      attributes);
         for (uint64 i = 0; i < count; ++i) {
-            const uint64 row = first + i;
-            if ((merge->dead[row / 64] >> (row % 64)) & 1) continue;
-            visit(state, {blocks[i], offsets[i], 0}, vectors + i * dimensions);
+            if (!merge->row_is_dead(first + i)) visit(state, {blocks[i], offsets[i], 0}, all.row(i));
         }
     }
     pfree(offsets);
     pfree(blocks);
+    pfree(attributes);
     pfree(vectors);
 }
 

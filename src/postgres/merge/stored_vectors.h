@@ -15,9 +15,8 @@ float stored_vector_error(Relation index, const Directory& directory);
 // Whether the half vectors of an index, if it keeps any, can represent the new rows of a merge: their range is limited.
 bool halves_hold_new_rows(MergeRun* merge);
 
-using VectorVisit = void (*)(void* state, Tid tid, const float* vector);
-// Visits the live rows of the arrays.
-void visit_stored_vectors(MergeRun* merge, VectorVisit visit, void* state);
+// Visits the live rows of the arrays, with their attributes.
+void visit_stored_rows(MergeRun* merge, RowVisit visit, void* state);
 
 // Reads the rows [first, first + count) as float vectors.
 void read_stored_vectors(Relation index, const Directory& directory, uint32 dimensions, uint64 first, uint64 count,

@@ -38,7 +38,7 @@ UnplacedSort* read_unplaced(Relation index)
     if (!has_unplaced(index, read_index_state(index))) return nullptr;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
-        UnplacedSort* sort = begin_unplaced_sort(work_mem, nullptr);
+        UnplacedSort* sort = begin_unplaced_sort(work_mem, 0, nullptr);
         const IndexState state = read_index_state(index);
         if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, sort) == ReadResult::done) {
             perform_unplaced_sort(sort);

@@ -257,12 +257,14 @@ DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, c
     return {log, append_to_log(index, meta, log, head, entry, value.value)};
 }
 
-void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null)
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null, const uint64* attributes)
 {
-    const DeltaEntry entry = make_entry(tid, is_null ? delta_null : 0, "", 0);
+    const char* value = attributes == nullptr ? "" : reinterpret_cast<const char*>(attributes);
+    const uint32 bytes = meta.shape.attribute_count * static_cast<uint32>(sizeof(uint64));
+    const DeltaEntry entry = make_entry(tid, is_null ? delta_null : 0, value, bytes);
     const Buffer head = pin_head(index, meta, unplaced_log);
     LockBuffer(head, BUFFER_LOCK_EXCLUSIVE);
-    append_to_log(index, meta, unplaced_log, head, entry, "");
+    append_to_log(index, meta, unplaced_log, head, entry, value);
 }
 
 }  // namespace pgwarp

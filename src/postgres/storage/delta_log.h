@@ -29,8 +29,9 @@ struct DeltaValue {
 // log and ordinal.
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value);
 
-// Appends an unplaced row (unplaced.h) to the log of unplaced rows. The entry has no value.
-void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null);
+// Appends an unplaced row (unplaced.h) to the log of unplaced rows. The entry's value is the row's attributes, if the
+// index has attributes.
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null, const uint64* attributes);
 
 // Reads the ends (ordinals) of the logs of placed rows. Must be called after the snapshot was taken, so that the logs
 // hold every row that the snapshot sees.
@@ -46,15 +47,16 @@ void move_log_tails(Relation index, const MetaPage& meta);
 LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first);
 
 // Reads entries [first, end) of one log in order. next_delta returns false at the end, or earlier when pages are gone
-// because the index has another generation or a page has moved; end_delta_read tells the two apart. `vector`
-// (dimensions floats) may be null when values aren't wanted. Checks the crc of each entry and value; altered pages
-// raise ERRCODE_INDEX_CORRUPTED.
+// because the index has another generation or a page has moved; end_delta_read tells the two apart. Checks the crc of
+// each entry and value; altered pages raise ERRCODE_INDEX_CORRUPTED.
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
-bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
+bool next_delta(DeltaReader* reader, DeltaEntry* entry);  // without its value
 // Reads the next entry with its row of any shape, in the form that the engine takes. `row` is valid until the next
 // read.
 bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row);
+// Reads the next entry of the log of unplaced rows, with its attributes.
+bool next_delta_attributes(DeltaReader* reader, DeltaEntry* entry, uint64* attributes);
 // The last row read in its stored form, stored_value_bytes(). Valid until the next read.
 const char* delta_stored_value(const DeltaReader* reader);
 // The included tuple of the last value read; null and 0 if there is none. Valid until the next read.

@@ -33,8 +33,7 @@ struct DeltaReader {
     uint32 attribute_bytes;  // behind every row
     uint32 most_bytes;       // of a value
     bool has_included;
-    char* value;           // the last value read, unless the caller's vector holds all of it
-    const char* stored;    // the last row read
+    char* value;           // the last value read
     uint32 fixed;          // bytes of the last value before its included tuple
     uint32 length;         // of the last value
     StoredRowSpace space;  // of the last row
@@ -131,17 +130,7 @@ static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     return true;
 }
 
-// Read a value into the reader's memory.
-static bool read_own_value(DeltaReader* reader, const DeltaEntry& entry)
-{
-    if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
-    if (!read_value(reader, entry, reader->value)) return false;
-    reader->stored = reader->value;
-    return true;
-}
-
-// Read the next entry, without its value.
-static bool next_entry(DeltaReader* reader, DeltaEntry* entry)
+bool next_delta(DeltaReader* reader, DeltaEntry* entry)
 {
     if (reader->next >= reader->end) return false;
     if (!load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page))) return false;
@@ -170,33 +159,17 @@ static uint32 check_lengths(DeltaReader* reader, const DeltaEntry& entry)
     return row_bytes;
 }
 
-bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
-{
-    if (!next_entry(reader, entry)) return false;
-    if (vector == nullptr) return true;
-    check_lengths(reader, *entry);
-    char* const out = reinterpret_cast<char*>(vector);
-    const bool as_wanted = entry->length == reader->vector_bytes && reader->meta.shape.element != ElementType::float16;
-    if (as_wanted) {
-        if (!read_value(reader, *entry, out)) return false;
-        reader->stored = out;
-    } else {
-        if (!read_own_value(reader, *entry)) return false;
-        decode_stored_value(reader->meta.shape, reader->value, vector);
-    }
-    reader->length = entry->length;
-    return true;
-}
-
 bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row)
 {
-    if (!next_entry(reader, entry)) return false;
+    if (!next_delta(reader, entry)) return false;
     const uint32 row_bytes = check_lengths(reader, *entry);
     const IndexShape& shape = reader->meta.shape;
     const bool dense = !is_list(shape.element);
-    if (dense && reader->space.vector == nullptr)
-        reader->space.vector = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
-    if (!read_own_value(reader, *entry)) return false;
+    if (reader->value == nullptr) {
+        reader->value = static_cast<char*>(palloc(reader->most_bytes));
+        reader->space = make_row_space(shape);
+    }
+    if (!read_value(reader, *entry, reader->value)) return false;
     *row = view_stored_row(shape, reader->value, row_bytes, &reader->space);
     reader->length = entry->length;
     const char* fault = dense ? nullptr : lists_fault(*row, shape);
@@ -204,9 +177,18 @@ bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row)
     return true;
 }
 
+bool next_delta_attributes(DeltaReader* reader, DeltaEntry* entry, uint64* attributes)
+{
+    if (!next_delta(reader, entry)) return false;
+    if (entry->length != reader->attribute_bytes || entry->row_bytes != 0) {
+        report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
+    }
+    return read_value(reader, *entry, reinterpret_cast<char*>(attributes));
+}
+
 const char* delta_stored_value(const DeltaReader* reader)
 {
-    return reader->stored;
+    return reader->value;
 }
 
 const char* delta_included(const DeltaReader* reader, uint32* length)
@@ -219,7 +201,7 @@ ReadResult end_delta_read(DeltaReader* reader)
 {
     const ReadResult result = reader->result;
     if (reader->value != nullptr) pfree(reader->value);
-    if (reader->space.vector != nullptr) pfree(reader->space.vector);
+    free_row_space(&reader->space);
     if (reader->strategy != nullptr) FreeAccessStrategy(reader->strategy);
     pfree(reader);
     return result;
@@ -244,7 +226,7 @@ LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64
     if (first < head.entry_end) {
         DeltaReader* reader = begin_delta_read(index, meta, log, first, first + 1);
         DeltaEntry entry;
-        if (next_delta(reader, &entry, nullptr)) value_position = entry.value_position;
+        if (next_delta(reader, &entry)) value_position = entry.value_position;
         end_delta_read(reader);
     }
     moved.start = first;

@@ -1,5 +1,6 @@
 // Reads and writes the directory's bytes: a header, then each segment (a header, its arrays with their extents and
-// chunk checksums, the tombstones last). The second segment holds the unplaced rows; format 1 lacks it.
+// chunk checksums, the tombstones last). The second segment holds the unplaced rows: their keys, and their attributes
+// in an index with attributes. Format 1 lacks it.
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
@@ -162,15 +163,26 @@ void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
     take_tombstones(reader, blocks, directory);
 }
 
-void take_unplaced(Reader* reader, BlockNumber blocks, UnplacedSegment* segment)
+// Take an array of the segment of unplaced rows, which must have this name and width, and a row for each of its rows.
+void take_unplaced_array(Reader* reader, BlockNumber blocks, const char* name, uint64 width, uint64 rows,
+                         StoredArray* array)
+{
+    take_array(reader, blocks, true, array);
+    const ArrayShape& shape = array->shape;
+    const bool possible = shape.rows == rows && shape.width == width && shape.type == ArrayType::u64;
+    if (!possible || strcmp(shape.name, name) != 0)
+        report_corruption(reader->index, reader->block, "the directory holds impossible unplaced rows");
+}
+
+void take_unplaced(Reader* reader, BlockNumber blocks, uint32 attribute_count, UnplacedSegment* segment)
 {
     const SegmentHeader header = take_segment_header(reader, segment);
-    for (uint32 i = 0; i < header.array_count; ++i) take_array(reader, blocks, true, &segment->keys);
-    const ArrayShape& keys = segment->keys.shape;
-    const bool possible =
-        header.array_count == (header.rows > 0 ? 1 : 0) && keys.rows == header.rows &&
-        (keys.rows == 0 || (keys.width == 1 && keys.type == ArrayType::u64 && strcmp(keys.name, array_unplaced) == 0));
-    if (!possible) report_corruption(reader->index, reader->block, "the directory holds impossible unplaced rows");
+    const uint32 arrays = header.rows == 0 ? 0 : attribute_count == 0 ? 1 : 2;
+    if (header.array_count != arrays)
+        report_corruption(reader->index, reader->block, "the directory holds impossible unplaced rows");
+    if (arrays > 0) take_unplaced_array(reader, blocks, array_unplaced, 1, header.rows, &segment->keys);
+    if (arrays > 1)
+        take_unplaced_array(reader, blocks, array_attributes, attribute_count, header.rows, &segment->attributes);
     take_tombstones(reader, blocks, segment);
 }
 
@@ -231,7 +243,7 @@ Directory* read_directory(Relation index, const MetaPage& meta)
     directory->changed_rows = header.changed_rows;
     take_segment(&reader, blocks, directory);
     directory->unplaced.generation = meta.generation;
-    if (keeps_unplaced(meta)) take_unplaced(&reader, blocks, &directory->unplaced);
+    if (keeps_unplaced(meta)) take_unplaced(&reader, blocks, meta.shape.attribute_count, &directory->unplaced);
     if (reader.left != 0) report_corruption(index, meta.directory_block, "the directory is too long");
     pfree(bytes);
     return directory;
@@ -243,9 +255,10 @@ static void append_unplaced(StringInfo out, const UnplacedSegment& segment)
     memset(&header, 0, sizeof(header));
     header.segment_id = segment.segment_id;
     header.rows = segment.rows;
-    header.array_count = segment.rows > 0 ? 1 : 0;
+    header.array_count = (segment.keys.shape.rows > 0 ? 1 : 0) + (segment.attributes.shape.rows > 0 ? 1 : 0);
     appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
-    if (segment.rows > 0) append_array(out, segment.keys);
+    if (segment.keys.shape.rows > 0) append_array(out, segment.keys);
+    if (segment.attributes.shape.rows > 0) append_array(out, segment.attributes);
     append_array(out, segment.tombstones);
 }
 

@@ -44,7 +44,8 @@ struct Segment {
 
 // The segment of unplaced rows (unplaced.h). An index of format 1 has none, so it has no rows here.
 struct UnplacedSegment : Segment {
-    StoredArray keys;  // no array if there are no rows
+    StoredArray keys;        // no array if there are no rows
+    StoredArray attributes;  // as in the other segment (array_attributes); no array in an index without attributes
 };
 
 // The directory is itself the segment of the rows that the engine knows.

@@ -122,15 +122,14 @@ bool read_included_entry(Relation index, const MetaPage& meta, uint32 log, uint6
     if (ordinal < meta.logs[log].start) return false;
     DeltaReader* reader = begin_delta_read(index, meta, log, ordinal, ordinal + 1);
     DeltaEntry entry;
-    auto* vector = static_cast<float*>(palloc(sizeof(float) * meta.shape.dimensions));
-    const bool found = next_delta(reader, &entry, vector);
+    RowView row;
+    const bool found = next_delta_row(reader, &entry, &row);
     uint32 length = 0;
     const char* included = found ? delta_included(reader, &length) : nullptr;
     if (found && !included_is_intact(included, length, tid)) {
         report_corruption(index, meta.logs[log].head, "the checksum of an included tuple of its log does not match");
     }
     if (found) memcpy(out, included, length);
-    pfree(vector);
     return end_delta_read(reader) == ReadResult::done && found;
 }
 

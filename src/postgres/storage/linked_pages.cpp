@@ -95,12 +95,11 @@ void claim_arrays(Mapping* mapping)
     for (uint32 i = 0; i < directory.array_count; ++i) {
         claim_extents(mapping, directory.arrays[i].extents, directory.arrays[i].extent_count, PageOwner::array);
     }
-    const StoredArray* const included[] = {&directory.included, &directory.included_at};
-    for (const StoredArray* array : included) {
+    const StoredArray* const others[] = {&directory.included, &directory.included_at, &directory.unplaced.keys,
+                                         &directory.unplaced.attributes};
+    for (const StoredArray* array : others) {
         claim_extents(mapping, array->extents, array->extent_count, PageOwner::array);
     }
-    const StoredArray& keys = directory.unplaced.keys;
-    claim_extents(mapping, keys.extents, keys.extent_count, PageOwner::array);
     const StoredArray* const bitmaps[] = {&directory.tombstones, &directory.unplaced.tombstones};
     for (const StoredArray* bitmap : bitmaps) {
         claim_extents(mapping, bitmap->extents, bitmap->extent_count, PageOwner::tombstones);

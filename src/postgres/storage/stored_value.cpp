@@ -24,16 +24,46 @@ uint32 most_stored_bytes(const IndexShape& shape)
     return row_bytes + shape.attribute_count * static_cast<uint32>(sizeof(uint64));
 }
 
+uint32 stored_list_words(const IndexShape& shape, uint32 row_bytes)
+{
+    return row_bytes / word_bytes(shape);
+}
+
 bool is_list_length(const IndexShape& shape, uint32 row_bytes)
 {
-    return row_bytes % word_bytes(shape) == 0 && row_bytes / word_bytes(shape) <= max_list_words;
+    return row_bytes % word_bytes(shape) == 0 && stored_list_words(shape, row_bytes) <= max_list_words;
+}
+
+StoredRowSpace make_row_space(const IndexShape& shape)
+{
+    StoredRowSpace space = {};
+    if (shape.element == ElementType::float16)
+        space.vector = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
+    return space;
+}
+
+void free_row_space(StoredRowSpace* space)
+{
+    if (space->vector != nullptr) pfree(space->vector);
+    space->vector = nullptr;
+}
+
+// Decodes halves to floats, of unit length for cosine.
+static void decode_halves(const IndexShape& shape, const char* stored, float* out)
+{
+    for (uint32 i = 0; i < shape.dimensions; ++i) {
+        half_bits half;
+        memcpy(&half, stored + i * sizeof(half), sizeof(half));
+        out[i] = float_of_half(half);
+    }
+    if (shape.metric == static_cast<uint8>(Metric::cosine)) normalise(out, shape.dimensions);
 }
 
 RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_bytes, StoredRowSpace* space)
 {
     RowView row;
     if (is_list(shape.element)) {
-        const uint32 words = row_bytes / word_bytes(shape);
+        const uint32 words = stored_list_words(shape, row_bytes);
         space->offsets[0] = 0;
         space->offsets[1] = words;
         row.count = 1;
@@ -42,28 +72,15 @@ RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_
         if (shape.element == ElementType::weighted_list)
             row.weights = reinterpret_cast<const float*>(row.words + words);
     } else {
-        decode_stored_value(shape, stored, space->vector);
-        row = dense_rows(space->vector, 1, shape.dimensions);
+        const bool halves = shape.element == ElementType::float16;
+        if (halves) decode_halves(shape, stored, space->vector);
+        row = dense_rows(halves ? space->vector : reinterpret_cast<const float*>(stored), 1, shape.dimensions);
     }
     row.attribute_count = shape.attribute_count;
     if (row.attribute_count == 0) return row;
     memcpy(space->attributes, stored + row_bytes, sizeof(uint64) * row.attribute_count);
     row.attributes = space->attributes;
     return row;
-}
-
-void decode_stored_value(const IndexShape& shape, const char* stored, float* out)
-{
-    if (shape.element != ElementType::float16) {
-        if (stored != reinterpret_cast<char*>(out)) memcpy(out, stored, stored_value_bytes(shape));
-        return;
-    }
-    for (uint32 i = 0; i < shape.dimensions; ++i) {
-        half_bits half;
-        memcpy(&half, stored + i * sizeof(half), sizeof(half));
-        out[i] = float_of_half(half);
-    }
-    if (shape.metric == static_cast<uint8>(Metric::cosine)) normalise(out, shape.dimensions);
 }
 
 bool normalise(float* vector, uint32 dimensions)

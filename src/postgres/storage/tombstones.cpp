@@ -287,7 +287,7 @@ static ReadResult count_entries(Relation index, const MetaPage& meta, uint32 log
 {
     DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, end);
     DeltaEntry entry;
-    for (; next_delta(reader, &entry, nullptr); ++counts->delta) {
+    for (; next_delta(reader, &entry); ++counts->delta) {
         counts->dead_delta += (entry.flags & delta_dead) ? 1 : 0;
     }
     return end_delta_read(reader);

@@ -1,5 +1,5 @@
 // The unplaced rows of an index, which the engine does not know. A segment and a delta log of their own hold their
-// addresses, and a scan offers them after all other rows.
+// addresses and attributes, and a scan offers them after all other rows.
 #pragma once
 
 #include "postgres/storage/directory.h"
@@ -12,17 +12,16 @@ extern "C" {
 namespace pgwarp
 {
 
-// Sorts unplaced rows in `memory_kb` of memory and temporary files. Allocated in the current memory context.
-// `coordinate`: null for one process alone (see tuplesort.h).
+// Sorts unplaced rows, with this number of attributes, in `memory_kb` of memory and temporary files. Allocated in the
+// current memory context. `coordinate`: null for one process alone (see tuplesort.h).
 struct UnplacedSort;
-UnplacedSort* begin_unplaced_sort(int memory_kb, SortCoordinate coordinate);
-// Adds the key of a row.
+UnplacedSort* begin_unplaced_sort(int memory_kb, uint32 attribute_count, SortCoordinate coordinate);
 void add_unplaced(UnplacedSort* sort, const UnplacedRow& row);
 // The number of rows that this process added.
 uint64 count_unplaced(const UnplacedSort* sort);
 // Sorts. The leader's sort then merges the workers' rows.
 void perform_unplaced_sort(UnplacedSort* sort);
-// The next row in order; false at the end.
+// The next row in order, valid until the next call; false at the end.
 bool next_unplaced(UnplacedSort* sort, UnplacedRow* row);
 void end_unplaced_sort(UnplacedSort* sort);
 

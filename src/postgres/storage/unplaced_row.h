@@ -15,9 +15,11 @@ enum class UnplacedKind : uint8 { not_a_number = 0, null = 1 };
 struct UnplacedRow {
     Tid tid;
     UnplacedKind kind;
+    const uint64* attributes;  // in an index with attributes; else not looked at
 };
 
-// The stored form: offset, block and kind, from the lowest bit up. Keys ascend by kind, then by heap address.
+// The stored form of address and kind: offset, block and kind, from the lowest bit up. Keys ascend by kind, then by
+// heap address.
 inline uint64 unplaced_key(const UnplacedRow& row)
 {
     return static_cast<uint64>(row.kind) << 48 | static_cast<uint64>(row.tid.block) << 16 | row.tid.offset;
@@ -25,7 +27,8 @@ inline uint64 unplaced_key(const UnplacedRow& row)
 
 inline UnplacedRow unplaced_row(uint64 key)
 {
-    return {{static_cast<uint32>(key >> 16), static_cast<uint16>(key), 0}, static_cast<UnplacedKind>(key >> 48)};
+    return {
+        {static_cast<uint32>(key >> 16), static_cast<uint16>(key), 0}, static_cast<UnplacedKind>(key >> 48), nullptr};
 }
 
 }  // namespace pgwarp

@@ -149,7 +149,6 @@ protected:
         return client_.call(MessageType::build_begin, EngineClient::bytes_of(request)).as<BuildBeginReply>().token;
     }
 
-    RegisteredMethod registered_{overlap_factory()};
     TestServer server_;
     EngineClient client_;
     TestIndex index_;

@@ -226,8 +226,6 @@ void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_
 
 class OverlapMethod : public testing::TestWithParam<bool>
 {
-private:
-    RegisteredMethod registered_{overlap_factory()};
 };
 
 // A table whose index is built and loaded.
@@ -435,7 +433,6 @@ INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, testing::Bool(), kind_of_lists);
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)
 {
-    const RegisteredMethod registered(overlap_factory());
     TestServer server;
     EngineClient client(server.path());
     TestIndex index;
@@ -470,12 +467,22 @@ TEST(Attributes, AreStoredInRowOrderAndHeld)
 
 TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)
 {
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    constexpr auto number = static_cast<Method>(13);
+    MethodFactory factory = overlap_factory();
+    MethodDescription description = overlap_description;
+    factory.method = description.method = number;
+    description.name = "another";
+    const std::size_t known = method_descriptions().size();
     {
-        const RegisteredMethod registered(overlap_factory());
-        EXPECT_EQ(find_method(overlap_method), &overlap_factory());
+        const RegisteredMethod registered(factory, description);
+        EXPECT_EQ(find_method(number), &factory);
+        EXPECT_EQ(find_description(number), &description);
+        EXPECT_EQ(find_description("another"), &description);
+        EXPECT_EQ(method_descriptions().size(), known + 1);
     }
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    EXPECT_EQ(find_method(number), nullptr);
+    EXPECT_EQ(find_description(number), nullptr);
+    EXPECT_EQ(method_descriptions().size(), known);
 }
 
 }  // namespace

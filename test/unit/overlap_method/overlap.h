@@ -1,16 +1,15 @@
 // A method for tests, and the worked example of adding one: rows are lists of integers, the nearest have most in common
 // with the query. The distance is -(the number of common words), or -(the sum of the products of their weights) where
-// lists have weights; ties go by row. Exact. It is this folder and one row of the registry.
+// lists have weights; ties go by row. Exact.
 #pragma once
 
 #include "methods/method.h"
+#include "overlap_method/description.h"
 
 namespace pgwarp::test
 {
 
-inline constexpr auto overlap_method = static_cast<Method>(250);
-
-// The row for the registry (RegisteredMethod).
+// What a program registers beside the description (RegisteredMethod).
 const MethodFactory& overlap_factory();
 
 // The distance of two lists: row i of one view, row j of another.

@@ -2,40 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <random>
-#include <set>
 #include <vector>
 
 #include "engine_fixture.h"
-#include "methods/rows/owned_rows.h"
+#include "list_fixture.h"
 #include "overlap_method/overlap.h"
 
 namespace pgwarp::test
 {
-
-// Lists of up to `most` words below `range`, weighted or not; some are empty.
-inline OwnedRows random_lists(std::size_t count, std::size_t most, std::uint32_t range, bool weighted, unsigned seed)
-{
-    std::mt19937 random(seed);
-    OwnedRows lists;
-    for (std::size_t i = 0; i < count; ++i) {
-        std::set<std::uint32_t> words;
-        for (std::size_t left = random() % (most + 1); left > 0; --left) words.insert(random() % range);
-        const std::vector<std::uint32_t> ascending(words.begin(), words.end());
-        std::vector<float> weights;
-        for (std::size_t at = 0; at < ascending.size(); ++at)
-            weights.push_back(static_cast<float>(static_cast<int>(random() % 64) - 16) / 8);
-        const std::uint64_t offsets[2] = {0, ascending.size()};
-        static constexpr float no_weight = 0;
-        RowView row;
-        row.count = 1;
-        row.offsets = offsets;
-        row.words = ascending.data();
-        if (weighted) row.weights = weights.empty() ? &no_weight : weights.data();
-        lists.append(row);
-    }
-    return lists;
-}
 
 inline IndexShape list_shape(bool weighted, std::uint32_t range = 0, std::uint32_t attributes = 0)
 {

@@ -110,9 +110,17 @@ void note_load(SearchRun* run, LoadOutcome outcome)
     }
 }
 
+// Name the index in errors of its load: the engine knows no names.
+void add_load_context(void* index)
+{
+    errcontext("loading index \"%s\" into pgwarp-engine", RelationGetRelationName(static_cast<Relation>(index)));
+}
+
 // Send the arrays, delta or tombstones that the mirror lacks.
 void supply(SearchRun* run, const SearchReply& reply)
 {
+    ErrorContextCallback context = {error_context_stack, add_load_context, run->index};
+    error_context_stack = &context;
     MemoryContext loading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp load", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(loading);
     const IndexState seen = run->state;
@@ -137,6 +145,7 @@ void supply(SearchRun* run, const SearchReply& reply)
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(loading);
     run->state.directory = nullptr;
+    error_context_stack = context.previous;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "device/error.h"
 #include "graph_fixture.h"
 #include "methods/graph/byte_choice.h"
 #include "methods/graph/byte_rows.h"

@@ -148,9 +148,9 @@ void use_one_block(LaunchConfig& shape)
     shape.shares_scores = false;
 }
 
-// The number of the nearest seeds that a search keeps: its starts, and as many more as may be among the best `ef` rows,
-// estimated at several times their share of all rows. They find rows that no edges lead to, which matters where rows
-// are few.
+// The number of the nearest seeds that a search keeps: its starts, and further seeds that may be among the best `ef`
+// rows, estimated at several times their share of all rows. They find rows that no edges lead to, which matters where
+// rows are few.
 std::uint32_t noted_seeds(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr std::size_t most_noted = 1024;

@@ -123,8 +123,7 @@ TEST(Exact, LeavesDeadRowsOut)
     const std::vector<float> rows = random_rows(3000, 8, 3);
     const std::vector<float> query = random_rows(1, 8, 4);
     std::vector<std::uint64_t> dead((3000 + 63) / 64, 0);
-    for (const RowResult& result : brute_force(Metric::l2, query.data(), rows, 8, 40))
-        set_bit(dead, result.row);
+    for (const RowResult& result : brute_force(Metric::l2, query.data(), rows, 8, 40)) set_bit(dead, result.row);
     const Index index(Method::exact, Metric::l2, 8, rows, {}, pool);
     EXPECT_EQ(ids(index.search(query, 10, pool, {}, dead)[0]),
               ids(brute_force(Metric::l2, query.data(), rows, 8, 10, dead)));

@@ -60,7 +60,7 @@ void append_name(StringInfo out, const char* name)
 // when the index's format has no room for such rows.
 Datum options_json(const MethodDescription& method, const IndexState& state, double recall, uint64 unplaced)
 {
-    const ParameterList& options = state.directory->options;
+    const ParameterList& options = state.options;
     StringInfoData out;
     initStringInfo(&out);
     appendStringInfoChar(&out, '{');
@@ -163,13 +163,13 @@ PGWARP_FUNCTION(pgwarp_index_info)
     Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
     const MethodDescription& method = access_method_of(index);
     check_may_read(index);
-    IndexState state = read_index_state(index);
+    DirectoryState state = read_directory_state(index);
     RowCounts placed;
     RowCounts unplaced;
     while (count_rows(index, state.meta, *state.directory, nullptr, &placed) == ReadResult::recycled ||
            count_unplaced_rows(index, state.meta, *state.directory, PG_UINT64_MAX, &unplaced) == ReadResult::recycled) {
         CHECK_FOR_INTERRUPTS();
-        state = read_index_state(index);
+        state = read_directory_state(index);
     }
     const RowCounts all = placed + unplaced;
     Datum values[10];
@@ -184,7 +184,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     const bool hides_rows = check_enable_rls(index->rd_index->indrelid, InvalidOid, true) == RLS_ENABLED;
     values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
     values[7] = calibration_json(method, *state.directory);
-    values[8] = attainable_json(method, state.directory->calibration);
+    values[8] = attainable_json(method, state.calibration);
     const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};

@@ -45,7 +45,7 @@ uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
 // The number of rows of the arrays and the logs, dead ones included.
 uint64 count_placed(const IndexState& state)
 {
-    uint64 rows = state.directory->rows;
+    uint64 rows = state.rows;
     for (uint32 log = 0; log < delta_log_count; ++log) rows += state.delta_end[log] - state.meta.logs[log].start;
     return rows;
 }

@@ -47,7 +47,7 @@ ExactSearch begin_search(SearchTarget* target, QueryBatch* batch, const uint32* 
 void follow_generation(ExactSearch* search, const IndexState& state)
 {
     if (state.meta.generation == search->generation) return;
-    const ResultKind kind = result_promise(state.meta.shape, state.directory->options).kind;
+    const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
     search->generation = state.meta.generation;
     search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind);
     search->cursor = {lowest, 0};

@@ -91,9 +91,9 @@ IndexState read_index_state(Relation index)
 const Directory* directory_of_generation(Relation index, uint64 generation)
 {
     const auto* cached = static_cast<const Directory*>(index->rd_amcache);
-    if (cached != nullptr && cached->generation == generation) return cached;
+    if (cached != nullptr && placed_generation(cached->generation) == generation) return cached;
     const MetaPage meta = read_metapage(index);
-    return meta.generation == generation ? current_directory(index, meta) : nullptr;
+    return placed_generation(meta.generation) == generation ? current_directory(index, meta) : nullptr;
 }
 
 bool index_is_empty(const IndexState& state)
@@ -119,7 +119,7 @@ MirrorKey mirror_key(Relation index, const MetaPage& meta)
     key.relation = index->rd_node.relNode;
 #endif
     key.temp_backend = index->rd_backend;
-    key.generation = meta.generation;
+    key.generation = placed_generation(meta.generation);
     if (index_is_quarantined(key)) key.device = MirrorDevice::cpu;
     return key;
 }

@@ -19,7 +19,7 @@ struct IndexState {
 };
 // Reads the state; the directory is of the metapage's generation.
 IndexState read_index_state(Relation index);
-// Returns the cached directory; null when the index has another generation by now.
+// Returns a directory with the placed rows of this placed_generation(); null when the index has others by now.
 const Directory* directory_of_generation(Relation index, uint64 generation);
 // True when the index has no row at all, dead ones included: then a search needs no engine.
 bool index_is_empty(const IndexState& state);

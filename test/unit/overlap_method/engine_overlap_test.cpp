@@ -328,7 +328,7 @@ TEST_P(LoadedTable, SearchesManyIndexesAtOnce)
         reply.array_at<Result>(sizeof(SearchIndexesReply) + 2 * sizeof(IndexAnswer) + 4 * sizeof(std::uint32_t), 20);
     for (std::size_t i = 0; i < 20; ++i) {
         const ListTable& asked = i < 10 ? table : other;
-        const Live& expected = asked.truth(queries.view().row(i / 5 % 2)).at(i % 5);
+        const Live expected = asked.truth(queries.view().row(i / 5 % 2)).at(i % 5);
         EXPECT_EQ(results[i].tid, expected.tid) << i;
         EXPECT_EQ(results[i].distance, expected.distance) << i;
     }

@@ -15,14 +15,16 @@ my $node = new_cluster('lists', 'autovacuum' => 'off', 'restart_after_crash' => 
 sub sql { return $node->safe_psql('postgres', @_) }
 
 sql(q{
-	CREATE FUNCTION overlap_handler(internal) RETURNS index_am_handler AS 'pgwarp', 'pgwarp_test_overlap_handler' LANGUAGE C;
-	CREATE FUNCTION element_list(internal) RETURNS int AS 'pgwarp', 'pgwarp_test_element_list' LANGUAGE C STRICT;
-	CREATE FUNCTION element_weighted_list(internal) RETURNS int AS 'pgwarp', 'pgwarp_test_element_weighted_list' LANGUAGE C STRICT;
-	CREATE FUNCTION overlap_encoded_handler(internal) RETURNS index_am_handler AS 'pgwarp', 'pgwarp_test_encoded_overlap_handler' LANGUAGE C;
-	CREATE FUNCTION rows_of(regclass, OUT place text, OUT row tid, OUT words int[], OUT weights real[], OUT attributes bigint[])
-		RETURNS SETOF record AS 'pgwarp', 'pgwarp_test_rows' LANGUAGE C STRICT;
+	CREATE TABLE lists (id bigint, l int[]);
+	ALTER TABLE lists ALTER l SET STORAGE external;
+	CREATE FUNCTION overlap_handler(internal) RETURNS index_am_handler AS '$libdir/pgwarp', 'pgwarp_test_overlap_handler' LANGUAGE C;
+	CREATE FUNCTION element_list(internal) RETURNS int AS '$libdir/pgwarp', 'pgwarp_test_element_list' LANGUAGE C STRICT;
+	CREATE FUNCTION element_weighted_list(internal) RETURNS int AS '$libdir/pgwarp', 'pgwarp_test_element_weighted_list' LANGUAGE C STRICT;
+	CREATE FUNCTION overlap_encoded_handler(internal) RETURNS index_am_handler AS '$libdir/pgwarp', 'pgwarp_test_encoded_overlap_handler' LANGUAGE C;
+	CREATE FUNCTION rows_of(regclass, OUT place text, OUT address tid, OUT words int[], OUT weights real[], OUT attributes bigint[])
+		RETURNS SETOF record AS '$libdir/pgwarp', 'pgwarp_test_rows' LANGUAGE C STRICT;
 	-- The rows that an index must hold.
-	CREATE FUNCTION truth(weighted bool, OUT kind text, OUT row tid, OUT words int[], OUT weights real[], OUT attributes bigint[])
+	CREATE FUNCTION truth(weighted bool, OUT kind text, OUT address tid, OUT words int[], OUT weights real[], OUT attributes bigint[])
 		RETURNS SETOF record LANGUAGE sql AS $$
 		SELECT CASE WHEN l IS NULL THEN 'null' WHEN l[1] < 0 THEN 'not a number' ELSE 'placed' END, ctid,
 			CASE WHEN l[1] < 0 THEN NULL ELSE l END,
@@ -31,16 +33,14 @@ sql(q{
 				coalesce(cardinality(l), 0)] FROM lists $$;
 	-- Differences between an index and its table.
 	CREATE FUNCTION wrong(index regclass, weighted bool) RETURNS bigint LANGUAGE sql AS $$
-		WITH held AS (SELECT CASE WHEN place IN ('array', 'log') THEN 'placed' ELSE place END, r.row, words, weights, attributes
-			FROM rows_of(index) r), wanted AS (
-			SELECT kind, t.row, words, CASE WHEN words IS NOT NULL THEN weights END, attributes FROM truth(weighted) t)
+		WITH held AS (SELECT CASE WHEN place IN ('array', 'log') THEN 'placed' ELSE place END, address, words, weights, attributes
+			FROM rows_of(index)), wanted AS (
+			SELECT kind, address, words, CASE WHEN words IS NOT NULL THEN weights END, attributes FROM truth(weighted))
 		SELECT (SELECT count(*) FROM ((TABLE held EXCEPT ALL TABLE wanted) UNION ALL (TABLE wanted EXCEPT ALL TABLE held)) d) $$;
 	CREATE FUNCTION list_of(i bigint) RETURNS int[] LANGUAGE sql AS $$
 		SELECT CASE WHEN i % 97 = 3 THEN NULL WHEN i % 89 = 5 THEN '{-1}' WHEN i % 31 = 7 THEN '{}'
 			ELSE ARRAY(SELECT DISTINCT abs(hashint8(i * 1000 + j) % 5000) AS w
 				FROM generate_series(1, CASE WHEN i % 500 = 11 THEN 20000 ELSE i % 60 END) j ORDER BY w) END $$;
-	CREATE TABLE lists (id bigint, l int[]);
-	ALTER TABLE lists ALTER l SET STORAGE external;
 	CREATE FUNCTION insert_lists(first bigint, last bigint) RETURNS void LANGUAGE sql AS
 		'INSERT INTO lists SELECT i, list_of(i) FROM generate_series(first, last) i';
 });

@@ -59,7 +59,7 @@ void append_name(StringInfo out, const char* name)
 // when the index's format has no room for such rows.
 Datum options_json(const MethodDescription& method, const IndexState& state, double recall, const RowCounts& unplaced)
 {
-    const ParameterList& options = state.directory->options;
+    const ParameterList& options = state.options;
     StringInfoData out;
     initStringInfo(&out);
     appendStringInfoChar(&out, '{');
@@ -162,13 +162,13 @@ PGWARP_FUNCTION(pgwarp_index_info)
     Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
     const MethodDescription& method = access_method_of(index);
     check_may_read(index);
-    IndexState state = read_index_state(index);
+    DirectoryState state = read_directory_state(index);
     RowCounts placed;
     RowCounts unplaced;
     while (count_rows(index, state.meta, *state.directory, nullptr, &placed) == ReadResult::recycled ||
            count_unplaced_rows(index, state.meta, *state.directory, PG_UINT64_MAX, &unplaced) == ReadResult::recycled) {
         CHECK_FOR_INTERRUPTS();
-        state = read_index_state(index);
+        state = read_directory_state(index);
     }
     const RowCounts all = placed + unplaced;
     Datum values[10];
@@ -181,7 +181,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
     values[6] = options_json(method, state, index_recall(index), unplaced);
     values[7] = calibration_json(method, *state.directory);
-    values[8] = attainable_json(method, state.directory->calibration);
+    values[8] = attainable_json(method, state.calibration);
     const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};

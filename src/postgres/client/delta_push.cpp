@@ -83,7 +83,7 @@ bool any_set(const uint64* words, uint64 count)
     return false;
 }
 
-LoadOutcome send_dead_rows(Relation index, const IndexState& state, LoadTombstonesRequest request)
+LoadOutcome send_dead_rows(Relation index, const DirectoryState& state, LoadTombstonesRequest request)
 {
     const uint64* bitmap = read_row_tombstones(index, *state.directory);
     if (bitmap == nullptr) return LoadOutcome::again;
@@ -170,7 +170,7 @@ void push_delta(Relation index, const IndexState& state)
     MemoryContextDelete(sending);
 }
 
-LoadOutcome send_tombstones(Relation index, const IndexState& state)
+LoadOutcome send_tombstones(Relation index, const DirectoryState& state)
 {
     LoadTombstonesRequest request;
     memset(static_cast<void*>(&request), 0, sizeof(request));

@@ -22,6 +22,6 @@ void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& p
 
 // Sends all tombstones as of the state's version. The version must be read before the tombstones, so that it is never
 // too new.
-LoadOutcome send_tombstones(Relation index, const IndexState& state);
+LoadOutcome send_tombstones(Relation index, const DirectoryState& state);
 
 }  // namespace pgwarp

@@ -2,6 +2,7 @@
 
 #include "postgres/client/quarantine.h"
 #include "postgres/storage/delta_log.h"
+#include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
 {
@@ -9,72 +10,60 @@ namespace pgwarp
 namespace
 {
 
-Size array_tail_bytes(const StoredArray& array)
+// Lies in rd_amcache, with the extents of the included columns behind it: the relation cache frees it as one chunk of
+// memory.
+struct CachedDirectory {
+    DirectoryValues values;
+    PlacedSegment placed;  // without tombstones and checksums of chunks
+};
+
+DirectoryValues values_of(const Directory& directory)
 {
-    return MAXALIGN(array.extent_count * sizeof(Extent)) + MAXALIGN(array.chunk_count * sizeof(uint32));
+    return {directory.rows, directory.unplaced.rows, directory.options, directory.calibration};
 }
 
-Size flat_bytes(const Directory& directory)
+// Copy the array's extents to `to`. Returns the end of the copy.
+Extent* put_extents(StoredArray* array, Extent* to)
 {
-    Size bytes = MAXALIGN(sizeof(Directory)) + MAXALIGN(directory.array_count * sizeof(StoredArray));
-    for (uint32 i = 0; i < directory.array_count; ++i) bytes += array_tail_bytes(directory.arrays[i]);
-    return bytes + array_tail_bytes(directory.included) + array_tail_bytes(directory.included_at) +
-           array_tail_bytes(directory.tombstones) + array_tail_bytes(directory.unplaced.keys) +
-           array_tail_bytes(directory.unplaced.attributes) + array_tail_bytes(directory.unplaced.tombstones);
+    if (array->extent_count > 0) memcpy(to, array->extents, array->extent_count * sizeof(Extent));
+    array->extents = to;
+    array->chunk_crc = nullptr;
+    return to + array->extent_count;
 }
 
-// Copy bytes to *to and advance it. Returns the address of the copy.
-void* put(char** to, const void* from, Size bytes)
+CachedDirectory* make_cached(const Directory& directory, MemoryContext context)
 {
-    void* const at = *to;
-    if (bytes > 0) memcpy(at, from, bytes);
-    *to += MAXALIGN(bytes);
-    return at;
-}
-
-void put_array_tail(char** to, StoredArray* array)
-{
-    array->extents = static_cast<Extent*>(put(to, array->extents, array->extent_count * sizeof(Extent)));
-    array->chunk_crc = static_cast<uint32*>(put(to, array->chunk_crc, array->chunk_count * sizeof(uint32)));
-}
-
-}  // namespace
-
-Directory* copy_directory(const Directory& directory, MemoryContext context)
-{
-    char* to = static_cast<char*>(MemoryContextAllocHuge(context, flat_bytes(directory)));
-    auto* copy = static_cast<Directory*>(put(&to, &directory, sizeof(directory)));
-    copy->arrays = static_cast<StoredArray*>(put(&to, directory.arrays, directory.array_count * sizeof(StoredArray)));
-    for (uint32 i = 0; i < copy->array_count; ++i) put_array_tail(&to, &copy->arrays[i]);
-    put_array_tail(&to, &copy->included);
-    put_array_tail(&to, &copy->included_at);
-    put_array_tail(&to, &copy->tombstones);
-    put_array_tail(&to, &copy->unplaced.keys);
-    put_array_tail(&to, &copy->unplaced.attributes);
-    put_array_tail(&to, &copy->unplaced.tombstones);
-    return copy;
+    const Size extents = Size{directory.included.extent_count} + directory.included_at.extent_count;
+    const Size bytes = sizeof(CachedDirectory) + extents * sizeof(Extent);
+    auto* cached = static_cast<CachedDirectory*>(MemoryContextAllocHuge(context, bytes));
+    cached->values = values_of(directory);
+    cached->placed = directory;
+    cached->placed.tombstones = {};
+    auto* to = reinterpret_cast<Extent*>(cached + 1);
+    to = put_extents(&cached->placed.included, to);
+    put_extents(&cached->placed.included_at, to);
+    return cached;
 }
 
 // Return the cached directory of this generation; if it is absent, read it. Null when the index has another generation
-// by now.
-static Directory* current_directory(Relation index, const MetaPage& meta)
+// by now. Valid until PostgreSQL may accept invalidations; reading pages of the index does not.
+const CachedDirectory* cached_directory(Relation index, const MetaPage& meta)
 {
-    auto* cached = static_cast<Directory*>(index->rd_amcache);
-    if (cached != nullptr && cached->generation == meta.generation) return cached;
+    auto* cached = static_cast<CachedDirectory*>(index->rd_amcache);
+    if (cached != nullptr && cached->placed.generation == meta.generation) return cached;
     MemoryContext reading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp directory", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(reading);
     const Directory* directory = read_directory(index, meta);
     MemoryContextSwitchTo(outer);
-    if (directory == nullptr) {
-        MemoryContextDelete(reading);
-        return nullptr;
-    }
-    Directory* copy = copy_directory(*directory, index->rd_indexcxt);
+    CachedDirectory* made = directory != nullptr ? make_cached(*directory, index->rd_indexcxt) : nullptr;
     MemoryContextDelete(reading);
+    if (made == nullptr) return nullptr;
     if (index->rd_amcache != nullptr) pfree(index->rd_amcache);
-    index->rd_amcache = copy;
-    return copy;
+    index->rd_amcache = made;
+    return made;
 }
+
+}  // namespace
 
 IndexState read_index_state(Relation index)
 {
@@ -83,22 +72,48 @@ IndexState read_index_state(Relation index)
         IndexState state;
         state.meta = read_metapage(index);
         read_delta_ends(index, state.meta, state.delta_end);
-        state.directory = current_directory(index, state.meta);
-        if (state.directory != nullptr) return state;
+        const CachedDirectory* cached = cached_directory(index, state.meta);
+        if (cached == nullptr) continue;
+        static_cast<DirectoryValues&>(state) = cached->values;
+        return state;
     }
 }
 
-const Directory* directory_of_generation(Relation index, uint64 generation)
+DirectoryState make_directory_state(const MetaPage& meta, const uint64* delta_end, const Directory* directory)
 {
-    const auto* cached = static_cast<const Directory*>(index->rd_amcache);
-    if (cached != nullptr && placed_generation(cached->generation) == generation) return cached;
-    const MetaPage meta = read_metapage(index);
-    return placed_generation(meta.generation) == generation ? current_directory(index, meta) : nullptr;
+    DirectoryState state;
+    static_cast<DirectoryValues&>(state) = values_of(*directory);
+    state.meta = meta;
+    memcpy(state.delta_end, delta_end, sizeof(state.delta_end));
+    state.directory = directory;
+    return state;
+}
+
+DirectoryState read_directory_state(Relation index)
+{
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        const MetaPage meta = read_metapage(index);
+        uint64 delta_end[delta_log_count];
+        read_delta_ends(index, meta, delta_end);
+        const Directory* directory = read_directory(index, meta);
+        if (directory != nullptr) return make_directory_state(meta, delta_end, directory);
+    }
+}
+
+bool read_included_of(Relation index, uint64 generation, uint64 row, Tid tid, char* out)
+{
+    const auto* cached = static_cast<const CachedDirectory*>(index->rd_amcache);
+    if (cached == nullptr || placed_generation(cached->placed.generation) != generation) {
+        const MetaPage meta = read_metapage(index);
+        cached = placed_generation(meta.generation) == generation ? cached_directory(index, meta) : nullptr;
+    }
+    return cached != nullptr && read_included_row(index, cached->placed, row, tid, out);
 }
 
 bool index_is_empty(const IndexState& state)
 {
-    if (state.directory->rows > 0) return false;
+    if (state.rows > 0) return false;
     for (uint32 i = 0; i < delta_log_count; ++i) {
         if (state.delta_end[i] > state.meta.logs[i].start) return false;
     }

@@ -1,5 +1,5 @@
-// The state of an index that a scan searches, read after the scan's snapshot was taken. The directory is cached in
-// rd_amcache as one chunk of memory, because the relation cache frees it as one.
+// The state of an index that a scan searches, read after the scan's snapshot was taken. It is a copy: the relation
+// cache may free rd_amcache whenever PostgreSQL accepts invalidations, as it does when it opens or locks a relation.
 #pragma once
 
 #include "postgres/storage/directory.h"
@@ -11,20 +11,33 @@ namespace pgwarp
 // Returns the key of the index's present mirror: on the CPU device while the index is quarantined.
 MirrorKey mirror_key(Relation index, const MetaPage& meta);
 
-// The directory is cached in rd_amcache by generation.
-struct IndexState {
+// The values of a directory by which searches are planned.
+struct DirectoryValues {
+    uint64 rows;
+    uint64 unplaced_rows;  // of their segment
+    ParameterList options;
+    Calibration calibration;
+};
+
+struct IndexState : DirectoryValues {
     MetaPage meta;
     uint64 delta_end[delta_log_count];
-    Directory* directory;  // lives as long as the relcache entry's cache context; copy it to keep it longer
 };
-// Reads the state; the directory is of the metapage's generation.
+// Reads the state. rd_amcache keeps values of the directory, by generation.
 IndexState read_index_state(Relation index);
-// Returns a directory with the placed rows of this placed_generation(); null when the index has others by now.
-const Directory* directory_of_generation(Relation index, uint64 generation);
 // True when the index has no row at all, dead ones included: then a search needs no engine.
 bool index_is_empty(const IndexState& state);
 
-// Returns a copy as one chunk of memory.
-Directory* copy_directory(const Directory& directory, MemoryContext context);
+// A state with the whole directory, for readers of arrays.
+struct DirectoryState : IndexState {
+    const Directory* directory;
+};
+// Reads the state; allocates the directory in the current memory context.
+DirectoryState read_directory_state(Relation index);
+DirectoryState make_directory_state(const MetaPage& meta, const uint64* delta_end, const Directory* directory);
+
+// Copies the included tuple of a row of the arrays with this placed_generation(), as read_included_row() does. False
+// when the index has others by now.
+bool read_included_of(Relation index, uint64 generation, uint64 row, Tid tid, char* out);
 
 }  // namespace pgwarp

@@ -22,7 +22,7 @@ constexpr int most_unsent = 5;
 // The state of one search.
 struct SearchRun {
     Relation index;
-    IndexState state;  // its directory is a palloc'ed copy once a load was needed
+    IndexState state;
     SearchRequest* request;
     RowView queries;
     int rounds;
@@ -84,14 +84,6 @@ void note_unsent(SearchRun* run)
                     errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
 }
 
-// Read the index state again: a newer state is valid for this snapshot too. The directory is copied, because the
-// relation cache may free its own during a load.
-void refresh_state(SearchRun* run)
-{
-    run->state = read_index_state(run->index);
-    run->state.directory = copy_directory(*run->state.directory, CurrentMemoryContext);
-}
-
 void note_load(SearchRun* run, LoadOutcome outcome)
 {
     switch (outcome) {
@@ -115,18 +107,18 @@ void supply(SearchRun* run, const SearchReply& reply)
 {
     MemoryContext loading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp load", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(loading);
-    const IndexState seen = run->state;
-    refresh_state(run);
-    const bool same = seen.meta.generation == run->state.meta.generation;
+    const DirectoryState now = read_directory_state(run->index);  // a newer state is valid for this snapshot too
+    const bool same = run->state.meta.generation == now.meta.generation;
+    run->state = now;
     switch (reply.status) {
         case SearchStatus::need_load:
-            note_load(run, load_whole_mirror(run->index, run->state));
+            note_load(run, load_whole_mirror(run->index, now));
             break;
         case SearchStatus::need_delta:
-            if (same) note_load(run, send_delta(run->index, run->state, reply.have_delta_end));
+            if (same) note_load(run, send_delta(run->index, now, reply.have_delta_end));
             break;
         case SearchStatus::need_tombstones:
-            if (same) note_load(run, send_tombstones(run->index, run->state));
+            if (same) note_load(run, send_tombstones(run->index, now));
             break;
         case SearchStatus::still_loading:
             raise_still_loading(run);
@@ -136,7 +128,6 @@ void supply(SearchRun* run, const SearchReply& reply)
     }
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(loading);
-    run->state.directory = nullptr;
 }
 
 }  // namespace

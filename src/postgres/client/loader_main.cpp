@@ -35,19 +35,11 @@ Relation open_if_free(Oid oid)
     return find_access_method(index->rd_indam->amoptions) != nullptr ? index : nullptr;
 }
 
-// Read the state of the index; the copied directory outlives changes of the relation cache.
-IndexState own_state(Relation index)
-{
-    IndexState state = read_index_state(index);
-    state.directory = copy_directory(*state.directory, CurrentMemoryContext);
-    return state;
-}
-
 void load(const LoaderTask& task)
 {
     StartTransactionCommand();
     if (Relation index = open_if_free(task.index)) {
-        const IndexState state = own_state(index);
+        const DirectoryState state = read_directory_state(index);
         if (state.meta.generation == task.generation) {
             open_engine();
             load_mirror_here(index, state, 0);
@@ -63,7 +55,7 @@ void help(const LoaderTask& task)
     Relation index = open_if_free(task.index);
     LoadTeam* team = index != nullptr ? join_load_team(task.team) : nullptr;
     if (team != nullptr) {
-        const IndexState state = own_state(index);
+        const DirectoryState state = read_directory_state(index);
         if (state.meta.generation == task.generation) {
             open_engine();
             help_to_load(index, state, team);
@@ -84,7 +76,7 @@ bool load_again(Oid oid)
     if (index == nullptr) {
         forget_index(MyDatabaseId, oid);
     } else {
-        const IndexState state = own_state(index);
+        const DirectoryState state = read_directory_state(index);
         if (worker_may_load(index, *state.directory)) {
             open_engine();
             outcome = load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));

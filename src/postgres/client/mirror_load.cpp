@@ -54,7 +54,7 @@ void close_carrier(Carrier* carrier)
 }
 
 // Read a piece of an array, which consists of whole checksum chunks, and send it.
-LoadOutcome send_piece(Relation index, const IndexState& state, const MirrorKey& key, const LoadPiece& piece,
+LoadOutcome send_piece(Relation index, const DirectoryState& state, const MirrorKey& key, const LoadPiece& piece,
                        const Carrier& carrier)
 {
     const bool in_buffer = carrier.buffer.map != nullptr;
@@ -77,7 +77,7 @@ LoadOutcome send_piece(Relation index, const IndexState& state, const MirrorKey&
 // The state of one load.
 struct LoadRun {
     Relation index;
-    const IndexState* state;
+    const DirectoryState* state;
     MirrorKey key;
     LoadTeam* team;  // null: no helpers
     bool team_failed;
@@ -126,7 +126,7 @@ LoadOutcome send_arrays(LoadRun* run)
 // Send the whole index as its granted loader.
 LoadOutcome send_index(LoadRun* run)
 {
-    const IndexState& state = *run->state;
+    const DirectoryState& state = *run->state;
     const uint64 nothing[delta_log_count] = {};
     LoadOutcome outcome = send_arrays(run);
     leave_load_team();
@@ -165,7 +165,7 @@ LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
 
 }  // namespace
 
-LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms)
+LoadOutcome load_mirror_here(Relation index, const DirectoryState& state, uint32 wait_ms)
 {
     const bool large = worker_may_load(index, *state.directory);
     LoadRun run = {index, &state, mirror_key(index, state.meta), nullptr, false};
@@ -180,7 +180,7 @@ LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wai
     return outcome;
 }
 
-void help_to_load(Relation index, const IndexState& state, LoadTeam* team)
+void help_to_load(Relation index, const DirectoryState& state, LoadTeam* team)
 {
     const MirrorKey key = mirror_key(index, state.meta);
     Carrier carrier = open_carrier(transfer_buffer_bytes);
@@ -198,7 +198,7 @@ void help_to_load(Relation index, const IndexState& state, LoadTeam* team)
 
 // Wait until the worker, or another session that took over its load, has loaded the mirror. `again`: the worker gave
 // up.
-static LoadOutcome watch_load(const IndexState& state, const MirrorKey& key, BackgroundWorkerHandle* worker,
+static LoadOutcome watch_load(const DirectoryState& state, const MirrorKey& key, BackgroundWorkerHandle* worker,
                               TimestampTz deadline)
 {
     for (;;) {
@@ -215,7 +215,7 @@ static LoadOutcome watch_load(const IndexState& state, const MirrorKey& key, Bac
     }
 }
 
-LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
+LoadOutcome load_whole_mirror(Relation index, const DirectoryState& state)
 {
     const MirrorKey key = mirror_key(index, state.meta);
     const uint32 wait_ms = static_cast<uint32>(setting_load_wait_ms);
@@ -261,7 +261,7 @@ static bool has_room_for_another(const MirrorKey& present)
     return false;
 }
 
-static bool load_ahead(Relation index, IndexState* next)
+static bool load_ahead(Relation index, DirectoryState* next)
 {
     LoadRun run = {index, next, mirror_key(index, next->meta), nullptr, false};
     LoadGrant grant = LoadGrant::still_loading;
@@ -284,7 +284,7 @@ static bool load_ahead(Relation index, IndexState* next)
     return false;
 }
 
-bool begin_next_mirror(Relation index, const IndexState& present, IndexState* next)
+bool begin_next_mirror(Relation index, const DirectoryState& present, DirectoryState* next)
 {
     volatile bool begun = false;
     PG_TRY();
@@ -302,7 +302,7 @@ bool begin_next_mirror(Relation index, const IndexState& present, IndexState* ne
     return begun;
 }
 
-void end_next_mirror(Relation index, const IndexState& next)
+void end_next_mirror(Relation index, const DirectoryState& next)
 {
     PG_TRY();
     {

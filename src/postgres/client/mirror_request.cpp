@@ -10,7 +10,8 @@ void allow_refusals(bool allowed)
     refusals_are_errors = !allowed;
 }
 
-LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant)
+LoadOutcome begin_load(const DirectoryState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms,
+                       LoadGrant* grant)
 {
     const Directory& directory = *state.directory;
     LoadBeginRequest request;

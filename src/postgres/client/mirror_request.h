@@ -17,7 +17,8 @@ enum class LoadOutcome {
 };
 
 // Asks for a role in loading the mirror of `key`. On `done`, *grant tells the engine's decision.
-LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant);
+LoadOutcome begin_load(const DirectoryState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms,
+                       LoadGrant* grant);
 
 // Sends one piece of a load. `again` when the mirror was dropped.
 LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);

@@ -48,7 +48,7 @@ void follow_generation(ExactSearch* search, const IndexState& state)
 {
     const uint64 generation = placed_generation(state.meta.generation);
     if (generation == search->generation) return;
-    const ResultKind kind = result_promise(state.meta.shape, state.directory->options).kind;
+    const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
     search->generation = generation;
     search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind);
     search->cursor = {lowest, 0};

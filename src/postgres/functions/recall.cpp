@@ -226,7 +226,7 @@ double measure_query(RecallRun* run, uint32 query)
 double measure(RecallRun* run)
 {
     const IndexState state = read_index_state(run->target->index);
-    run->kind = result_promise(state.meta.shape, state.directory->options).kind;
+    run->kind = result_promise(state.meta.shape, state.options).kind;
     run->rows = static_cast<ItemPointerData*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ItemPointerData) * run->sample));
     draw_sample(run);

@@ -162,7 +162,7 @@ uint64 load_mirror(Relation index, const IndexState& state)
     memset(static_cast<void*>(&request), 0, sizeof(request));
     request.k = 1;
     request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    if (state.directory->calibration.count > 0) request.effort = state.directory->calibration.points[0].effort;
+    if (state.calibration.count > 0) request.effort = state.calibration.points[0].effort;
     // If the engine ended in between, its mirrors are gone.
     const MirrorStatus* mirror = nullptr;
     for (int tries = 0; mirror == nullptr && tries < most_load_tries; ++tries) {

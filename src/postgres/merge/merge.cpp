@@ -215,15 +215,6 @@ void begin_next(MergeRun* merge)
     if (merge->kind == MergeKind::rebuild) merge->next.trained_rows = static_cast<uint32>(merge->next.rows);
 }
 
-IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* directory)
-{
-    IndexState state;
-    state.meta = meta;
-    memcpy(state.delta_end, ends, sizeof(state.delta_end));
-    state.directory = const_cast<Directory*>(directory);
-    return state;
-}
-
 // Write the directory beside the old one, and switch. An engine that has the index loads the new rows before the
 // switch; after a merge of unplaced rows alone its mirror stays.
 void switch_generation(MergeRun* merge)
@@ -235,8 +226,8 @@ void switch_generation(MergeRun* merge)
     write_directory(&merge->pages, merge->next, &merge->next_meta);
     fault_point("merge: directory written");
     close_pages(&merge->pages);
-    const IndexState present = state_of(merge->meta, merge->ends, merge->directory);
-    IndexState next = state_of(merge->next_meta, merge->ends, &merge->next);
+    const DirectoryState present = make_directory_state(merge->meta, merge->ends, merge->directory);
+    DirectoryState next = make_directory_state(merge->next_meta, merge->ends, &merge->next);
     merge->loads_ahead = placed_generation(merge->next_meta.generation) != placed_generation(merge->meta.generation);
     merge->loads_ahead = merge->loads_ahead && begin_next_mirror(merge->index, present, &next);
     fault_point("merge: before the switch");

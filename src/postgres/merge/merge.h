@@ -23,7 +23,8 @@ MergeOutcome merge_throttled(Relation index, MergeReason reason);
 // lately; without any, each entry counts as one comparison.
 struct Directory;
 struct MetaPage;
-bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries);
+bool logs_cost_too_much(Relation index, const MetaPage& meta, uint64 rows, const ParameterList& options,
+                        uint64 entries);
 
 // The kind of values by which merges detect drift, for pgwarp_index_info(); null for an index without quantizers.
 const char* compared_for_drift(const MethodDescription& method, const Directory& directory);

@@ -32,7 +32,8 @@ bool has_many_dead(const RowCounts& counts)
 bool costs_too_much(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
+    if (logs_cost_too_much(merge->index, merge->meta, merge->directory->rows, merge->directory->options, counts.delta))
+        return true;
     if (merge->method->links_rows) {
         const uint64 passed = linked_dead_rows(merge);
         if (recall_has_dropped(*merge->directory)) return true;
@@ -165,11 +166,11 @@ bool needs_engine(const MergeRun* merge)
     return merge->new_rows() > 0 || merge->method->links_rows;
 }
 
-bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
+bool logs_cost_too_much(Relation index, const MetaPage& meta, uint64 rows, const ParameterList& options, uint64 entries)
 {
     if (entries <= few_rows) return false;
     const MethodDescription& method = access_method_of(index);
-    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, {}};
+    const SearchCostInput input = {Max(1.0, static_cast<double>(rows)), options, {}};
     if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
     const double measured = measured_delta_cost(index, meta, entries);
     if (measured >= 0) return measured > delta_share;

@@ -237,10 +237,10 @@ void consider_merge(Relation index, const IndexState& state)
 {
     uint64 entries = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) entries += state.delta_end[log] - state.meta.logs[log].start;
-    if (!logs_cost_too_much(index, state.meta, *state.directory, entries)) return;
+    if (!logs_cost_too_much(index, state.meta, state.rows, state.options, entries)) return;
     // Disabling autovacuum disables these workers too.
     if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
-    const bool small = entries < state.directory->rows / small_part;
+    const bool small = entries < state.rows / small_part;
     if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index, small)) return;
     BackgroundWorker worker = describe_worker("pgwarp merge", "pgwarp_merge_main");
     worker.bgw_restart_time = BGW_NEVER_RESTART;

@@ -105,7 +105,7 @@ Distances known_distances(const IndexOptInfo* info)
     const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
     if (ours && has_included_columns(index) && IndexRelationGetNumberOfAttributes(index) < INDEX_MAX_KEYS) {
         const IndexState state = read_index_state(index);
-        const ResultKind kind = result_promise(state.meta.shape, state.directory->options).kind;
+        const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
         if (kind != ResultKind::approximate) {
             known = kind == ResultKind::exact ? Distances::exact : Distances::ordered;
         }

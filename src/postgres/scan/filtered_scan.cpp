@@ -26,11 +26,11 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 constexpr double farthest = std::numeric_limits<double>::infinity();
 
 // Whether an exact search through all rows costs less than the method's own search for `wanted` rows.
-bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
+bool exact_is_cheaper(Relation index, const IndexState& state, uint32 wanted)
 {
-    const auto rows = static_cast<double>(directory.rows);
+    const auto rows = static_cast<double>(state.rows);
     const MethodDescription& method = access_method_of(index);
-    const double compared = method.compared_rows({Max(1.0, rows), directory.options, method_settings(method)});
+    const double compared = method.compared_rows({Max(1.0, rows), state.options, method_settings(method)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
@@ -51,8 +51,7 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
     if (rows <= 0) return false;
     const double pass_rate = hint.filter != nullptr ? hint.filter->pass_rate : 1.0;
     if (static_cast<double>(rows) > most_approximate * pass_rate) return true;
-    return hint.filter != nullptr &&
-           exact_is_cheaper(scan->indexRelation, *state.directory, state_of(scan)->now.wanted);
+    return hint.filter != nullptr && exact_is_cheaper(scan->indexRelation, state, state_of(scan)->now.wanted);
 }
 
 void begin_exactly(Progress* now)

@@ -126,6 +126,7 @@ void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
     free_tid_set(&state->now.returned);
     forget_unplaced(state);
     MemoryContextReset(state->context);
+    scan->xs_hitup = nullptr;
     memset(&state->now, 0, sizeof(state->now));
     if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
     if (keys != nullptr && scan->numberOfKeys > 0) {

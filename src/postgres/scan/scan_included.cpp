@@ -11,8 +11,9 @@ extern "C" {
 namespace pgwarp
 {
 
-// Makes the index tuples that the scan returns: (nothing, distance, included columns ...), see
-// planner/index_only_path.h.
+// Makes the tuples that the scan returns: (nothing, distance, included columns ...), see planner/index_only_path.h.
+// A row of the index becomes an index tuple. A row of the heap becomes a heap tuple, which has no limit of length: the
+// included columns of a row without a place may be too long for the index.
 struct IncludedReturn {
     TupleDesc included;
     TupleDesc returned;
@@ -52,7 +53,7 @@ IncludedReturn* open_included_return(IndexScanDesc scan)
     made->made = static_cast<IndexTuple>(palloc(max_included_bytes + returned_front + MAXIMUM_ALIGNOF));
     made->visibility_map = InvalidBuffer;
     MemoryContextSwitchTo(outer);
-    scan->xs_itupdesc = made->returned;
+    scan->xs_itupdesc = scan->xs_hitupdesc = made->returned;
     state->included = made;
     return made;
 }
@@ -90,23 +91,20 @@ bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn*
         return read_included_entry(scan->indexRelation, meta, static_cast<uint32>(source - 1), number, candidate.tid,
                                    included->stored);
     }
-    const Directory* directory = directory_of_generation(scan->indexRelation, now.batch_generation);
-    return directory != nullptr &&
-           read_included_row(scan->indexRelation, *directory, number, candidate.tid, included->stored);
+    return read_included_of(scan->indexRelation, now.batch_generation, number, candidate.tid, included->stored);
 }
 
-// Make the candidate's tuple from its heap row; false when the scan's snapshot sees no row.
-bool make_from_heap(IndexScanDesc scan, const Candidate& candidate, IncludedReturn* included)
+// Make the returned tuple from the candidate's heap row; null when the scan's snapshot sees no row.
+HeapTuple make_from_heap(IndexScanDesc scan, const Candidate& candidate, const IncludedReturn* included)
 {
-    Datum values[INDEX_MAX_KEYS];
-    bool nulls[INDEX_MAX_KEYS];
-    if (!fetch_row_values(scan_heap(scan), candidate.tid, values, nulls)) return false;
-    ItemPointerData tid;
-    ItemPointerSet(&tid, candidate.tid.block, candidate.tid.offset);
-    IndexTuple tuple = form_included(included->included, &tid, values, nulls);
-    memcpy(included->stored, tuple, IndexTupleSize(tuple));
-    pfree(tuple);
-    return true;
+    Datum values[INDEX_MAX_KEYS + 1];
+    bool nulls[INDEX_MAX_KEYS + 1];
+    // The row's own key, before its included columns, gives way to the distance.
+    if (!fetch_row_values(scan_heap(scan), candidate.tid, values + 1, nulls + 1)) return nullptr;
+    nulls[0] = true;
+    values[1] = Float8GetDatum(candidate.value);
+    nulls[1] = state_of(scan)->now.null_distance;
+    return heap_form_tuple(included->returned, values, nulls);
 }
 
 // Put the distance before the included columns.
@@ -171,12 +169,16 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     const CandidateList& batch = state->now.batch;
     const bool in_batch = candidate >= batch.items && candidate < batch.items + batch.count;
     if (in_batch) look_ahead_from(scan, static_cast<uint32>(candidate - batch.items));
-    const bool from_index = candidate->all_visible && read_stored(scan, *candidate, included);
-    if (!from_index && !make_from_heap(scan, *candidate, included)) return false;
-    if (setting_verify_results) verify_included(scan, *candidate, included);
-    make_returned(included, candidate->value, state->now.null_distance);
-    scan->xs_itup = included->made;
-    return true;
+    if (scan->xs_hitup != nullptr) pfree(scan->xs_hitup);
+    scan->xs_hitup = nullptr;
+    if (candidate->all_visible && read_stored(scan, *candidate, included)) {
+        if (setting_verify_results) verify_included(scan, *candidate, included);
+        make_returned(included, candidate->value, state->now.null_distance);
+        scan->xs_itup = included->made;
+        return true;
+    }
+    scan->xs_hitup = make_from_heap(scan, *candidate, included);
+    return scan->xs_hitup != nullptr;
 }
 
 void end_included_return(ScanState* state)

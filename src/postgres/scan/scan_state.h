@@ -132,7 +132,8 @@ Candidate* next_in_order(IndexScanDesc scan);
 // scan_included.cpp: index-only scans
 // Finds out whether the index may answer for a row of the batch without the heap, and for some rows after it.
 void look_ahead_from(IndexScanDesc scan, uint32 first);
-// Fills xs_itup with the row's included columns and distance. False when the scan's snapshot doesn't see the row.
+// Fills xs_itup or xs_hitup with the row's included columns and distance. False when the scan's snapshot doesn't see
+// the row.
 bool return_included(IndexScanDesc scan, Candidate* candidate);
 void end_included_return(ScanState* state);
 

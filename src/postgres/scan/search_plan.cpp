@@ -14,7 +14,7 @@ namespace
 
 ResultPromise promise_of(const IndexState& state)
 {
-    return result_promise(state.meta.shape, state.directory->options);
+    return result_promise(state.meta.shape, state.options);
 }
 
 // Whether a search compares all rows, as it does in an index of no more rows than the rungs hold. That costs little,
@@ -22,19 +22,19 @@ ResultPromise promise_of(const IndexState& state)
 // effort of the number of rows covers all.
 bool is_searched_through(const IndexState& state)
 {
-    return state.directory->rows <= rung_ends[max_rungs - 1];
+    return state.rows <= rung_ends[max_rungs - 1];
 }
 
 EffortChoice effort_for_all(const IndexState& state)
 {
-    return {Max(int64{1}, static_cast<int64>(state.directory->rows)), 1.0F, true};
+    return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
 }  // namespace
 
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
-    const Calibration& calibration = state.directory->calibration;
+    const Calibration& calibration = state.calibration;
     const bool overridden = add_method_settings(access_method_of(index), &request->settings);
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
@@ -60,7 +60,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {
-        SearchRung search = choose_rung(state.directory->calibration, promise, rung, recall_asked(index), &choice);
+        SearchRung search = choose_rung(state.calibration, promise, rung, recall_asked(index), &choice);
         if (is_searched_through(state)) {
             choice = effort_for_all(state);
             search.effort = choice.effort;
@@ -70,7 +70,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
         request->effort = search.effort;
     }
     request->mode = SearchMode::normal;
-    return {state.directory->calibration.count == 0 || choice.reached || overridden, choice.attained};
+    return {state.calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
 }  // namespace pgwarp

@@ -29,8 +29,7 @@ void take_row(void* sort, const UnplacedRow& row)
 bool has_unplaced(Relation index, const IndexState& state)
 {
     if (!keeps_unplaced(state.meta)) return false;
-    return state.directory->unplaced.rows > 0 ||
-           read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
+    return state.unplaced_rows > 0 || read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
 }
 
 UnplacedSort* read_unplaced(Relation index)
@@ -39,7 +38,7 @@ UnplacedSort* read_unplaced(Relation index)
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         UnplacedSort* sort = begin_unplaced_sort(work_mem, 0, nullptr);
-        const IndexState state = read_index_state(index);
+        const DirectoryState state = read_directory_state(index);
         if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, sort) == ReadResult::done) {
             perform_unplaced_sort(sort);
             return sort;

@@ -48,16 +48,20 @@ struct UnplacedSegment : Segment {
     StoredArray attributes;  // as in the other segment (array_attributes); no array in an index without attributes
 };
 
-// The directory is itself the segment of the rows that the engine knows.
-struct Directory : Segment {
+// The segment of the rows that the engine knows, with their included columns.
+struct PlacedSegment : Segment {
+    StoredArray included;  // see included_tuple.h; no rows if there are no included columns
+    StoredArray included_at;
+};
+
+// The directory is itself the segment of placed rows.
+struct Directory : PlacedSegment {
     ParameterList options;
     Calibration calibration;
     uint32 array_count;
-    uint32 trained_rows;   // rows of the build that trained the quantizers
-    uint32 changed_rows;   // rows that have come or gone since the calibration was measured
-    StoredArray* arrays;   // arrays for the engine, in load order
-    StoredArray included;  // see included_tuple.h; no rows if there are no included columns
-    StoredArray included_at;
+    uint32 trained_rows;  // rows of the build that trained the quantizers
+    uint32 changed_rows;  // rows that have come or gone since the calibration was measured
+    StoredArray* arrays;  // arrays for the engine, in load order
     UnplacedSegment unplaced;
 };
 

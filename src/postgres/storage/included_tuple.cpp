@@ -25,29 +25,29 @@ uint32 included_crc(const char* bytes, uint64 length, Tid tid)
 }
 
 // Whether the index has another generation by now, so that pages of this one may have other content.
-bool is_superseded(Relation index, const Directory& directory)
+bool is_superseded(Relation index, const PlacedSegment& segment)
 {
-    return read_metapage(index).generation != directory.generation;
+    return read_metapage(index).generation != segment.generation;
 }
 
 // The position of a row's tuple in the array; false when the index has another generation by now.
-bool find_row(Relation index, const Directory& directory, uint64 row, uint64* at, uint64* length)
+bool find_row(Relation index, const PlacedSegment& segment, uint64 row, uint64* at, uint64* length)
 {
-    const ArrayShape& shape = directory.included.shape;
-    if (directory.included_at.shape.rows == 0) {
+    const ArrayShape& shape = segment.included.shape;
+    if (segment.included_at.shape.rows == 0) {
         *at = row * shape.width;
         *length = shape.width;
         return true;
     }
     uint64 bounds[2] = {0, shape.bytes()};
-    const uint64 count = row + 1 < directory.rows ? 2 : 1;
-    if (read_array_bytes(index, directory, directory.included_at, row * sizeof(uint64), count * sizeof(uint64),
-                         bounds) != ReadResult::done) {
+    const uint64 count = row + 1 < segment.rows ? 2 : 1;
+    if (read_array_bytes(index, segment, segment.included_at, row * sizeof(uint64), count * sizeof(uint64), bounds) !=
+        ReadResult::done) {
         return false;
     }
     if (bounds[0] >= bounds[1] || bounds[1] > shape.bytes() || bounds[1] - bounds[0] > max_included_bytes) {
-        if (is_superseded(index, directory)) return false;
-        report_corruption(index, array_page_block(directory.included_at, row * sizeof(uint64) / page_capacity),
+        if (is_superseded(index, segment)) return false;
+        report_corruption(index, array_page_block(segment.included_at, row * sizeof(uint64) / page_capacity),
                           "an included tuple has an impossible place");
     }
     *at = bounds[0];
@@ -100,18 +100,18 @@ bool included_is_intact(const char* bytes, uint64 length, Tid tid)
     return crc == included_crc(bytes, length, tid);
 }
 
-bool read_included_row(Relation index, const Directory& directory, uint64 row, Tid tid, char* out)
+bool read_included_row(Relation index, const PlacedSegment& segment, uint64 row, Tid tid, char* out)
 {
-    if (row >= directory.rows) {
+    if (row >= segment.rows) {
         elog(ERROR, "index \"%s\" has no row " UINT64_FORMAT, RelationGetRelationName(index), row);
     }
     uint64 at = 0;
     uint64 length = 0;
-    if (!find_row(index, directory, row, &at, &length)) return false;
-    if (read_array_bytes(index, directory, directory.included, at, length, out) != ReadResult::done) return false;
+    if (!find_row(index, segment, row, &at, &length)) return false;
+    if (read_array_bytes(index, segment, segment.included, at, length, out) != ReadResult::done) return false;
     if (!included_is_intact(out, length, tid)) {
-        if (is_superseded(index, directory)) return false;
-        report_corruption(index, array_page_block(directory.included, at / page_capacity),
+        if (is_superseded(index, segment)) return false;
+        report_corruption(index, array_page_block(segment.included, at / page_capacity),
                           "the checksum of an included tuple does not match");
     }
     return true;

@@ -31,7 +31,7 @@ bool included_is_intact(const char* bytes, uint64 length, Tid tid);
 
 // Copies the tuple of a row of the arrays to out[max_included_bytes]. False when the index has another generation by
 // now. Raises ERRCODE_INDEX_CORRUPTED when the tuple isn't that row's.
-bool read_included_row(Relation index, const Directory& directory, uint64 row, Tid tid, char* out);
+bool read_included_row(Relation index, const PlacedSegment& segment, uint64 row, Tid tid, char* out);
 
 // Copies the tuple of an entry of a delta log. False when the entry was merged into the arrays.
 bool read_included_entry(Relation index, const MetaPage& meta, uint32 log, uint64 ordinal, Tid tid, char* out);

@@ -71,8 +71,12 @@ static void check_metapage(Relation index, Page page, const MetaPage& meta)
     if (page_content_bytes(page) != bytes || page_trailer(page)->segment_id != meta.generation) {
         report_corruption(index, metapage_block, "the metapage has a wrong length or generation");
     }
-    if (meta.shape.dimensions == 0 || meta.shape.dimensions > max_dimensions) {
+    const bool dense = !is_list(meta.shape.element);
+    if (dense && (meta.shape.dimensions == 0 || meta.shape.dimensions > max_dimensions)) {
         report_corruption(index, metapage_block, "the metapage holds an impossible number of dimensions");
+    }
+    if (meta.shape.attribute_count > max_attributes) {
+        report_corruption(index, metapage_block, "the metapage holds an impossible number of attributes");
     }
 }
 

@@ -79,7 +79,7 @@ for my $index (@indexes)
 my $searches = "SELECT searches FROM pgwarp_status WHERE index = 'items_exact'::regclass";
 for my $node ($primary, $standby) { $node->safe_psql('postgres', $nearest) for 1 .. 5 }
 my @before = map { $_->safe_psql('postgres', $searches) } $primary, $standby;
-sql('INSERT INTO items SELECT i FROM generate_series(9_200_000, 9_200_009) i');
+sql('INSERT INTO items SELECT i FROM generate_series(9200000, 9200009) i');
 sql("CALL pgwarp_merge('items_exact')");
 is(sql($searches), $before[0], 'a merge of unplaced rows leaves the engine its mirror');
 insert(9_300_000, 9_300_049);

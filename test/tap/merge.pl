@@ -77,6 +77,8 @@ for my $index (@indexes)
 }
 # A merge of unplaced rows alone leaves it in the engine, on a standby too, and the index goes on from there.
 my $searches = "SELECT searches FROM pgwarp_status WHERE index = 'items_exact'::regclass";
+sql("CALL pgwarp_merge('items_exact')");
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 for my $node ($primary, $standby) { $node->safe_psql('postgres', $nearest) for 1 .. 5 }
 my @before = map { $_->safe_psql('postgres', $searches) } $primary, $standby;
 sql('INSERT INTO items SELECT i FROM generate_series(9200000, 9200009) i');

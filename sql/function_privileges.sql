@@ -141,6 +141,28 @@ SELECT * FROM invoked;
 SELECT * FROM edges;
 RESET ROLE;
 
+-- how many rows are NULL follows from no number for those whom row security hides rows from, as in pg_stats
+INSERT INTO plain SELECT i, NULL FROM generate_series(3, 9) i;
+ANALYZE plain;
+SELECT pgwarp_prewarm('plain_v') > 0;
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced FROM pgwarp_index_info('plain_v');
+SELECT rows, delta_rows, delta_rows_indexed, dead_rows FROM pgwarp_status WHERE index = 'plain_v'::regclass;
+GRANT SELECT ON plain TO regress_pgwarp_reader;
+SET ROLE regress_pgwarp_reader;
+SELECT null_frac FROM pg_stats WHERE tablename = 'plain' AND attname = 'v';
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced FROM pgwarp_index_info('plain_v');
+SELECT rows, delta_rows, delta_rows_indexed, dead_rows FROM pgwarp_status WHERE index = 'plain_v'::regclass;
+RESET ROLE;
+ALTER TABLE plain DISABLE ROW LEVEL SECURITY;
+SET ROLE regress_pgwarp_reader;
+SELECT null_frac > 0.5 AS most FROM pg_stats WHERE tablename = 'plain' AND attname = 'v';
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced FROM pgwarp_index_info('plain_v');
+SELECT rows, delta_rows, delta_rows_indexed, dead_rows FROM pgwarp_status WHERE index = 'plain_v'::regclass;
+RESET ROLE;
+REVOKE SELECT ON plain FROM regress_pgwarp_reader;
+GRANT SELECT (v) ON plain TO regress_pgwarp_reader;
+ALTER TABLE plain ENABLE ROW LEVEL SECURITY;
+
 -- of the resident indexes a role sees those of tables that it may read
 CREATE TABLE hidden (v vector(2));
 INSERT INTO hidden VALUES ('[1,1]');

@@ -154,6 +154,8 @@ CALL pgwarp_merge('t_exact');
 ROLLBACK;
 CALL pgwarp_merge('t');
 CALL pgwarp_merge('wide');
+CALL pgwarp_merge(NULL);
+\echo :LAST_ERROR_SQLSTATE
 SELECT pgwarp_check('t');
 DROP TABLE t, wide, temporary, unlogged;
 DROP FUNCTION state, healthy;

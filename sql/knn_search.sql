@@ -250,6 +250,8 @@ UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'items_index'::regclass
 SELECT * FROM knn_search('items_index', ARRAY['[1,2,3]'::vector], 3);
 SELECT * FROM knn_search('items_index', 'SELECT id FROM queries', 3);
 SELECT * FROM knn_search('items', ARRAY(SELECT v FROM queries), 3);
+SELECT * FROM knn_search('items_index', '[1,2,3]', 3);
+SELECT * FROM knn_search('items_index', ' {"[1,2,3]"}', 3);
 
 DROP FUNCTION compared;
 DROP TABLE items, queries;

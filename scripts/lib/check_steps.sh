@@ -52,12 +52,18 @@ same_version()
     grep -m 1 '^## ' "$root_dir/CHANGELOG.md" | grep -qF "## $version" || { say "CHANGELOG.md does not begin with $version"; return 1; }
 }
 
+# scripts/shell tells how it is used before it builds; a compiler is a command that may have arguments.
+start_scripts()
+{
+    "$root_dir/scripts/shell" --help | grep '^usage: scripts/shell' && CXX="env ${CXX:-c++}" "$root_dir/scripts/describe" --check
+}
+
 check_format()
 {
     counted_step "clang-format" format_tree
     counted_step "includes" "$root_dir/scripts/include_circles"
     counted_step "method names" "$root_dir/scripts/method_names"
-    counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
+    counted_step "scripts, and what follows from descriptions" start_scripts
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
     counted_step "version" same_version
 }
@@ -250,10 +256,12 @@ count_regress()
     closing_lines+=("$1: $line")
 }
 
+# The C library overwrites memory that is freed, so that code which still uses it fails.
 check_regress()
 {
     use_cluster "$work/regress-cluster"
-    counted_step "start a cluster" start_cluster "${test_settings[@]}" pgwarp.device="$device" || return
+    SERVER_WRAPPER="env MALLOC_PERTURB_=165" \
+        counted_step "start a cluster" start_cluster "${test_settings[@]}" pgwarp.device="$device" || return
     stage_tests
     failure_lines=400 step "regress" run_regress ${REGRESS:-}
     count_regress regress

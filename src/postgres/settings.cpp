@@ -64,12 +64,12 @@ static void define_engine_settings()
                              "auto uses a GPU where there is one, cuda insists on it, cpu never does.", &setting_device,
                              static_cast<int>(DeviceSetting::automatic), device_choices, PGC_SIGHUP, 0, nullptr,
                              nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.engine_memory", "Memory that resident indexes may use.",
+    DefineCustomIntVariable("pgwarp.engine_memory", "Memory for resident indexes, of each GPU or of the host.",
                             "0 means a share of what is free when the engine starts.", &setting_engine_memory_mb, 0, 0,
                             INT_MAX, PGC_SIGHUP, GUC_UNIT_MB, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.engine_threads", "Threads of the engine for one search or build.",
-                            "0 means all cores.", &setting_engine_threads, 0, 0, 1024, PGC_SIGHUP, 0, nullptr, nullptr,
-                            nullptr);
+    DefineCustomIntVariable("pgwarp.engine_threads", "Threads of a search or a build in the engine.",
+                            "0 means all cores that the engine may use.", &setting_engine_threads, 0, 0, 1024,
+                            PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
     DefineCustomStringVariable("pgwarp.gpus", "GPUs to use, by number, separated by commas.", "Empty means all.",
                                &setting_gpus, "", PGC_SIGHUP, 0, check_gpus, nullptr, nullptr);
 }
@@ -79,7 +79,7 @@ static void define_wait_settings()
     DefineCustomIntVariable("pgwarp.engine_timeout", "How long a statement waits for the engine to start.", nullptr,
                             &setting_engine_timeout_ms, 10000, 100, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr, nullptr,
                             nullptr);
-    DefineCustomIntVariable("pgwarp.load_wait", "How long a search waits while another session loads the index.",
+    DefineCustomIntVariable("pgwarp.load_wait", "How long a search waits while another process loads its index.",
                             nullptr, &setting_load_wait_ms, 60000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS, nullptr,
                             nullptr, nullptr);
 }
@@ -122,8 +122,9 @@ static void define_search_settings()
 
 static void define_batch_settings()
 {
-    DefineCustomBoolVariable("pgwarp.knn_batch", "Answer the searches of a lateral k-NN join in batches.", nullptr,
-                             &setting_knn_batch, true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.knn_batch", "Answer the searches of a lateral join or a sub-select in batches.",
+                             "The searches of a partitioned table's scans become one request.", &setting_knn_batch,
+                             true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("pgwarp.batch_size", "Outer rows of a k-NN join that are searched for together.",
                             "A join begins with few, and reads no more than work_mem holds.", &setting_batch_size, 1024,
                             1, 100000, PGC_USERSET, 0, nullptr, nullptr, nullptr);

@@ -116,5 +116,18 @@ for my $round (1 .. 3)
 	is($err, '', "round $round: without an error");
 }
 
+# An index that is larger than the whole memory. The memory of a GPU has no such limit: the CPU serves what it lacks.
+SKIP:
+{
+	skip 'a GPU serves', 4 if sql('SELECT device FROM pgwarp_status_server') =~ /^cuda/;
+	$node->append_conf('postgresql.conf', "pgwarp.engine_memory = '1MB'");
+	$node->restart;
+	my ($rc, $out, $err) = $node->psql('postgres', sprintf($search, 'wide'));
+	like($err, qr/ERROR:  pgwarp-engine: the index takes \d+ MiB of memory, and all indexes may take 1 MiB/, 'too large an index: its size');
+	like($err, qr/HINT:  Raise pgwarp\.engine_memory\. Until then, SET enable_indexscan = off/, 'what helps');
+	like($err, qr/CONTEXT:  loading index "wide_v" into pgwarp-engine/, 'its name');
+	is(sql('SET enable_indexscan = off; SELECT id FROM wide ORDER BY v <-> (SELECT v FROM wide WHERE id = 3) LIMIT 1'), 3, 'and it helps');
+}
+
 $node->stop;
 done_testing();

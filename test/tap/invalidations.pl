@@ -37,11 +37,11 @@ $node->safe_psql('postgres', q{
 	INSERT INTO late SELECT i, CASE WHEN i <= 50 THEN ARRAY[i, 1]::vector END FROM generate_series(1, 300000) i;
 	CREATE INDEX late_v ON late USING exact (v);
 	VACUUM ANALYZE late});
-my $query = q{SELECT count(*), count(v), sum(id) FROM (SELECT * FROM late ORDER BY v <-> '[1,1]' OFFSET 0) s;};
+my $query = q{SELECT count(*), count(v), sum(id) FROM (SELECT * FROM late ORDER BY v <-> '[1,1]' LIMIT %s) s;};
 my ($reader, $changer) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
-$reader->query_safe("SET enable_seqscan = off; SET temp_tablespaces = 'elsewhere'; SET work_mem = '64kB';");
+$reader->query_safe("SET enable_seqscan = off; SET temp_tablespaces = 'elsewhere'; SET work_mem = '64kB'; " . sprintf($query, 10));  # the planner looks for tablespaces too, once
 $changer->query_safe('BEGIN; LOCK pg_tablespace');
-$reader->query_until(qr/begun/, "\\echo begun\n$query\n");
+$reader->query_until(qr/begun/, "\\echo begun\n" . sprintf($query, 'ALL') . "\n");
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted'), 'the sort waits for its tablespace');
 $changer->query_safe(q{SELECT invalidate('late_v'); COMMIT});
 is($reader->query('SELECT 1'), "300000|50|45000150000\n1", 'rows without a place behind an invalidation');

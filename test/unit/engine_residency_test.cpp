@@ -189,6 +189,41 @@ TEST_F(MirrorTable, MirrorsOfIndexesThatAreGoneMakeRoom)
     EXPECT_EQ(residency.status().size(), 1U) << "the load goes on";
 }
 
+// The error that an action is refused with, as the sender of a request gets it.
+template <typename Action>
+ErrorReply refusal_of(const Action& action)
+{
+    try {
+        action();
+    } catch (...) {
+        return describe_exception();
+    }
+    return {};
+}
+
+TEST_F(MirrorTable, RefusalsSayWhatMemoryIsShort)
+{
+    constexpr std::uint64_t mib = 1 << 20;
+    Residency residency(2 * mib);
+    publish(residency, index_of(0));
+    const auto load = [&](std::uint64_t bytes) {
+        return refusal_of([&] { residency.begin_load(index_of(1).key, 1, LoadRole::load, bytes, {}); });
+    };
+    const ErrorReply large = load(10 * mib + 1);
+    EXPECT_EQ(large.code, ErrorCode::out_of_memory);
+    EXPECT_STREQ(large.message, "the index takes 11 MiB of memory, and all indexes may take 2 MiB");
+    EXPECT_STREQ(large.hint, "Raise pgwarp.engine_memory. Until then, SET enable_indexscan = off to read the table.");
+    EXPECT_TRUE(residency.find_resident(index_of(0).key)) << "no eviction would have helped";
+
+    const ErrorReply crowded = load(2 * mib);
+    EXPECT_STREQ(crowded.message, "no memory for 2 MiB: indexes that are in use take 0 MiB of 2 MiB");
+    EXPECT_STREQ(crowded.hint, "Raise pgwarp.engine_memory, or release an index with pgwarp_release().");
+
+    ASSERT_EQ(load(mib).code, ErrorCode{});
+    EXPECT_STREQ(refusal_of([&] { residency.resize_load(index_of(1).key, 3 * mib); }).message,
+                 "the index takes 3 MiB of memory, and all indexes may take 2 MiB");
+}
+
 TEST_F(MirrorTable, AnEngineLooksForFilesThatAreGone)
 {
     const DataDirectory data;

@@ -29,6 +29,13 @@ bool is_same_index(MirrorKey other, const MirrorKey& key)
     return other == key;
 }
 
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+std::string mib_text(std::uint64_t bytes)
+{
+    return std::to_string(bytes / mib) + " MiB";
+}
+
 }  // namespace
 
 Residency::Residency(std::uint64_t memory, Clock::duration keep, IsGone is_gone)
@@ -101,11 +108,11 @@ Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t conne
     }
     if (role == LoadRole::watch) return State::absent;
     try {
-        make_room_locked(host_bytes, nullptr, dropped);
+        make_room_locked(host_bytes, host_bytes, nullptr, dropped);
     } catch (const OutOfMemory&) {
         if (role == LoadRole::ahead) throw;
         take_other_generations_locked(key, dropped);
-        make_room_locked(host_bytes, nullptr, dropped);
+        make_room_locked(host_bytes, host_bytes, nullptr, dropped);
     }
     Entry entry;
     entry.order = ++loads_begun_;
@@ -121,7 +128,7 @@ void Residency::resize_load(const MirrorKey& key, std::uint64_t host_bytes)
     std::lock_guard lock(mutex_);
     Load* const load = find_load_locked(key);
     if (load == nullptr) return;
-    if (host_bytes > load->host_bytes) make_room_locked(host_bytes - load->host_bytes, nullptr, dropped);
+    if (host_bytes > load->host_bytes) make_room_locked(host_bytes - load->host_bytes, host_bytes, nullptr, dropped);
     load->host_bytes = host_bytes;
 }
 
@@ -263,12 +270,17 @@ std::uint64_t Residency::used_locked() const
     return bytes;
 }
 
-void Residency::make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped)
+void Residency::make_room_locked(std::uint64_t bytes, std::uint64_t whole, const Mirror* except,
+                                 std::vector<Entry>& dropped)
 {
     if (memory_ == 0) return;
     const auto now = Clock::now();
     std::uint64_t used = used_locked();
     while (used + bytes > memory_) {
+        if (whole > memory_) {
+            throw IndexTooLarge("the index takes " + mib_text(whole + mib - 1) +
+                                " of memory, and all indexes may take " + mib_text(memory_));
+        }
         auto oldest = table_.end();
         for (auto item = table_.begin(); item != table_.end(); ++item) {
             const auto& mirror = item->second.mirror;
@@ -276,8 +288,8 @@ void Residency::make_room_locked(std::uint64_t bytes, const Mirror* except, std:
             if (oldest == table_.end() || mirror->last_used() < oldest->second.mirror->last_used()) oldest = item;
         }
         if (oldest == table_.end()) {
-            throw OutOfMemory("no memory for " + std::to_string(bytes >> 20) + " MiB: " + std::to_string(used >> 20) +
-                              " of " + std::to_string(memory_ >> 20) + " MiB hold indexes that are in use");
+            throw OutOfMemory("no memory for " + mib_text(bytes + mib - 1) + ": indexes that are in use take " +
+                              mib_text(used) + " of " + mib_text(memory_));
         }
         used -= std::min(used, oldest->second.mirror->host_bytes());
         dropped.push_back(std::move(oldest->second));
@@ -299,7 +311,7 @@ void Residency::make_room(std::uint64_t bytes, const Mirror* except)
     prepare_room(bytes);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    make_room_locked(bytes, except, dropped);
+    make_room_locked(bytes, except->host_bytes() + bytes, except, dropped);
 }
 
 void Residency::release(const MirrorKey& key)

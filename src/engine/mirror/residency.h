@@ -130,8 +130,9 @@ private:
     // Moves this very mirror out of the table. False when it is not there.
     bool take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped);
     std::uint64_t used_locked() const;
-    // Evicted entries are moved into `dropped`, to be freed after the lock.
-    void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);
+    // Finds room for `bytes` more of an index that takes `whole` bytes with them. Evicted entries are moved into
+    // `dropped`, to be freed after the lock. Throws OutOfMemory: IndexTooLarge where no eviction gives enough room.
+    void make_room_locked(std::uint64_t bytes, std::uint64_t whole, const Mirror* except, std::vector<Entry>& dropped);
 
     const std::uint64_t memory_;
     const Clock::duration keep_;

@@ -30,6 +30,9 @@ ErrorReply describe_exception()
         return make_error(ErrorCode::unknown_build, unknown.what());
     } catch (const UnknownMirror& unknown) {
         return make_error(ErrorCode::unknown_mirror, unknown.what());
+    } catch (const IndexTooLarge& large) {
+        return make_error(ErrorCode::out_of_memory, large.what(),
+                          "Raise pgwarp.engine_memory. Until then, SET enable_indexscan = off to read the table.");
     } catch (const OutOfMemory& memory) {
         return make_error(ErrorCode::out_of_memory, memory.what(),
                           "Raise pgwarp.engine_memory, or release an index with pgwarp_release().");

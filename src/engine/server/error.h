@@ -15,6 +15,11 @@ struct OutOfMemory : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// One index alone takes more memory than the budget.
+struct IndexTooLarge : OutOfMemory {
+    using OutOfMemory::OutOfMemory;
+};
+
 // The build's session is gone, or the engine was restarted.
 struct UnknownBuild : std::runtime_error {
     UnknownBuild() : std::runtime_error("no such build: its session is gone, or the engine was restarted") {}

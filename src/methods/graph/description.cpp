@@ -22,9 +22,9 @@ constexpr int usual_visited = -1;  // before the kinds of cuda/graph/visited.h
 
 constexpr const char* vectors_choices[] = {"full", "half", "bits", nullptr};
 constexpr ValueDescription options[] = {
-    {.name = "degree", .help = "Neighbours of a row in the graph, 0 = usual", .maximum = most_degree},
+    {.name = "degree", .help = "Neighbours of a row in the graph, 0 = 32", .maximum = most_degree},
     {.name = "build_degree",
-     .help = "Nearest neighbours of a row that those of the graph are chosen from, 0 = usual",
+     .help = "Nearest neighbours of a row that those of the graph are chosen from, 0 = 1.5 times degree",
      .maximum = most_degree},
     {.name = "vectors",
      .help = "What the index keeps of a row's vector",
@@ -77,14 +77,14 @@ constexpr SettingDescription settings[] = {
                .help = "Queries that share a warp of a GPU: 1, 2 or 4.",
                .maximum = most_queries_of_warp},
      .parameter = "multi_query",
-     .detail = "0 means as many as is usual.",
+     .detail = "0: chosen by the device.",
      .accepts = may_share_warp,
-     .refusal = "Queries share a warp evenly: 1, 2 or 4; 0 means as many as is usual."},
+     .refusal = "Queries share a warp evenly: 1, 2 or 4; 0: chosen by the device."},
     {.value = {.name = "graph_multi_step",
                .help = "Rows whose neighbours a search on a GPU looks at together.",
                .maximum = most_steps},
      .parameter = "multi_step",
-     .detail = "0 means as many as is usual."},
+     .detail = "0: chosen by the device."},
 };
 
 constexpr Comparison comparisons[] = {
@@ -124,9 +124,9 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     const std::int64_t build_degree = given.get("build_degree", 0);
     const std::int64_t bits = given.get("bits", 0);
     if (degree != 0 && degree < fewest_degree) {
-        return refuse("degree must be 0 or at least 4", "With fewer neighbours, searches lose their way.");
+        return refuse("degree must be 0 or at least 4", "With fewer neighbours, recall falls.");
     }
-    if (bits % 32 != 0) return refuse("bits must be a multiple of 32", "Usual are 128, 256 and 512.");
+    if (bits % 32 != 0) return refuse("bits must be a multiple of 32", "Common values are 128, 256 and 512.");
     if (bits != 0 && vectors_of(given) != GraphVectors::bits) {
         return refuse("bits are of no use without vectors = bits", "Set both, or neither.");
     }

@@ -89,7 +89,8 @@ bool compares_distance(const RestrictInfo* clause, const Node* distance)
     return list_member(castNode(OpExpr, clause->clause)->args, distance);
 }
 
-// The share of the nearest rows that pass the filter. A bound of the distance drops none of these, so it is left out.
+// The share of the nearest rows that pass the filter. A bound of the distance and IS NOT NULL of the key drop none of
+// these, so they are left out.
 double pass_rate(PlannerInfo* root, const IndexPath* path)
 {
     const IndexOptInfo* index = path->indexinfo;
@@ -98,7 +99,7 @@ double pass_rate(PlannerInfo* root, const IndexPath* path)
     ListCell* cell;
     foreach (cell, index->indrestrictinfo) {
         auto* clause = static_cast<RestrictInfo*>(lfirst(cell));
-        if (compares_distance(clause, distance)) bounds = lappend(bounds, clause);
+        if (compares_distance(clause, distance) || is_key_not_null(clause, distance)) bounds = lappend(bounds, clause);
     }
     const double rows = Max(1.0, index->tuples);
     const double within = bounds == NIL ? 1.0 : clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
@@ -158,6 +159,14 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
 bool is_forbidden_path(const IndexPath* path)
 {
     return path->indextotalcost >= forbidden_cost;
+}
+
+bool is_key_not_null(const RestrictInfo* info, const Node* distance)
+{
+    if (!IsA(info->clause, NullTest) || !IsA(distance, OpExpr)) return false;
+    const auto* test = castNode(NullTest, info->clause);
+    // PostgreSQL puts the key on the left of an index's ORDER BY.
+    return test->nulltesttype == IS_NOT_NULL && equal(test->arg, linitial(castNode(OpExpr, distance)->args));
 }
 
 void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,

@@ -1,4 +1,4 @@
-// Recognises index paths that pgwarp cannot execute, by their estimated costs.
+// Parts of the cost estimate that the planner's hooks share: which paths it forbids, which clauses drop no near row.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -13,5 +13,8 @@ namespace pgwarp
 // Whether amcostestimate marked a path of a pgwarp index as impossible: the path orders by no distance or by several,
 // or there is no engine. PostgreSQL makes such paths nevertheless.
 bool is_forbidden_path(const IndexPath* path);
+
+// Whether a clause is IS NOT NULL of the index's key, given the distance that an index path is ordered by.
+bool is_key_not_null(const RestrictInfo* info, const Node* distance);
 
 }  // namespace pgwarp

@@ -85,7 +85,7 @@ relopt_kind register_options(const MethodDescription& method)
         }
     }
     if (!method.complete) {
-        add_real_reloption(kind, recall_option, "Recall that searches aim at, 0 = usual", 0, 0, 1,
+        add_real_reloption(kind, recall_option, "Recall that searches aim at, 0 = 0.95", 0, 0, 1,
                            ShareUpdateExclusiveLock);
     }
     return kind;

@@ -17,6 +17,7 @@ extern "C" {
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
+#include "utils/rls.h"
 }
 
 namespace pgwarp
@@ -57,7 +58,7 @@ void append_name(StringInfo out, const char* name)
 
 // {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, or null
 // when the index's format has no room for such rows.
-Datum options_json(const MethodDescription& method, const IndexState& state, double recall, const RowCounts& unplaced)
+Datum options_json(const MethodDescription& method, const IndexState& state, double recall, uint64 unplaced)
 {
     const ParameterList& options = state.options;
     StringInfoData out;
@@ -74,9 +75,9 @@ Datum options_json(const MethodDescription& method, const IndexState& state, dou
     if (!keeps_unplaced(state.meta)) {
         append_name(&out, "unplaced_rows");
         appendStringInfoString(&out, "null");
-    } else if (unplaced.live() > 0) {
+    } else if (unplaced > 0) {
         append_name(&out, "unplaced_rows");
-        appendStringInfo(&out, UINT64_FORMAT, unplaced.live());
+        appendStringInfo(&out, UINT64_FORMAT, unplaced);
     }
     appendStringInfoChar(&out, '}');
     return jsonb_of(out.data);
@@ -179,7 +180,9 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[3] = Int64GetDatum(static_cast<int64>(all.dead_rows + all.dead_delta));
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
-    values[6] = options_json(method, state, index_recall(index), unplaced);
+    // As in pg_stats, the number of NULLs is not for users from whom row security hides rows.
+    const bool hides_rows = check_enable_rls(index->rd_index->indrelid, InvalidOid, true) == RLS_ENABLED;
+    values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
     values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.calibration);
     const char* compared = compared_for_drift(method, *state.directory);

@@ -170,7 +170,10 @@ void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, cons
     UnplacedSort* sort = begin_unplaced_sort(work_mem, attributes, leader_of(shared_sort, context));
     perform_unplaced_sort(sort);
     collected->unplaced = begin_unplaced_sort(work_mem, attributes, nullptr);
-    for (UnplacedRow row; next_unplaced(sort, &row);) add_unplaced(collected->unplaced, row);
+    for (UnplacedRow row; next_unplaced(sort, &row);) {
+        CHECK_FOR_INTERRUPTS();
+        add_unplaced(collected->unplaced, row);
+    }
     end_unplaced_sort(sort);
 }
 

@@ -102,9 +102,17 @@ void note_load(SearchRun* run, LoadOutcome outcome)
     }
 }
 
+// Name the index in errors of its load: the engine knows no names.
+void add_load_context(void* index)
+{
+    errcontext("loading index \"%s\" into pgwarp-engine", RelationGetRelationName(static_cast<Relation>(index)));
+}
+
 // Send the arrays, delta or tombstones that the mirror lacks.
 void supply(SearchRun* run, const SearchReply& reply)
 {
+    ErrorContextCallback context = {error_context_stack, add_load_context, run->index};
+    error_context_stack = &context;
     MemoryContext loading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp load", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(loading);
     const DirectoryState now = read_directory_state(run->index);  // a newer state is valid for this snapshot too
@@ -128,6 +136,7 @@ void supply(SearchRun* run, const SearchReply& reply)
     }
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(loading);
+    error_context_stack = context.previous;
 }
 
 }  // namespace

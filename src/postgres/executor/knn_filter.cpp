@@ -36,8 +36,9 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 struct KnnFilterState {
     CustomScanState custom;
     PlanState* child;
-    List* bounds;    // ExprStates of the values that the distance is compared with
-    LimitHint hint;  // of the node
+    List* bounds;       // ExprStates of the values that the distance is compared with
+    bool ends_at_null;  // no row passes whose key is NULL
+    LimitHint hint;     // of the node
     FilteredScan scan;
     HeldRows held;
     MinimalTuple current;  // tuple whose values the slot shows; null: the child's row
@@ -68,6 +69,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     const KnnFilterPlan plan = read_knn_filter_plan(scan);
     state->scan.filter = &node->ss.ps;
     state->scan.pass_rate = plan.pass_rate;
+    state->ends_at_null = plan.ends_at_null;
     ListCell* cell;
     foreach (cell, plan.bounds) {
         Expr* value = bound_value(static_cast<Node*>(lfirst(cell)));
@@ -131,11 +133,12 @@ double find_bound(KnnFilterState* state)
     return least;
 }
 
-// Whether the present row, and so all rows after it, are beyond the bound. Uses the scan's knowledge of the distance:
-// no condition is evaluated for a row before its turn.
+// Whether the present row, and so all rows after it, are beyond the bound, or NULL where no NULL passes. Uses the
+// scan's knowledge of the distance: no condition is evaluated for a row before its turn.
 bool is_beyond_bound(KnnFilterState* state)
 {
     const ScannedRow& row = state->scan.row;
+    if (row.known && row.null_key) return state->ends_at_null;
     if (state->bounds == NIL || !row.known || order_is_relaxed()) return false;
     if (!state->bounded) state->bound = find_bound(state);
     state->bounded = true;

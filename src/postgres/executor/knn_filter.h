@@ -4,8 +4,9 @@
 // It evaluates all conditions of the relation, in PostgreSQL's order, so none moves before another. It tells the scan
 // the number of rows it needs and the share of them that passes. For an approximate search it holds rows back until k
 // rows have passed within the search's depth; if fewer pass, the scan searches deeper, and new rows are merged with
-// held rows. So rows come in order, none twice, and min(k, passing) of them. Rows come nearest first: if a bound of the
-// distance may be evaluated before the other conditions, the first row beyond it ends the scan.
+// held rows. So rows come in order, none twice, and min(k, passing) of them. Rows come nearest first and NULLs last: if
+// a bound of the distance, or IS NOT NULL of the index's key, may be evaluated before the other conditions, the first
+// row beyond it ends the scan.
 //
 //   Limit
 //     ->  Custom Scan (KnnFilter)

@@ -30,7 +30,13 @@ int find_bound_value(const OpExpr* comparison)
 
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
 {
-    return {scan->custom_exprs, floatVal(linitial(scan->custom_private))};
+    List* bounds = NIL;
+    ListCell* cell;
+    foreach (cell, scan->custom_exprs) {
+        if (IsA(lfirst(cell), OpExpr)) bounds = lappend(bounds, lfirst(cell));
+    }
+    // A bound is NULL where the distance is.
+    return {bounds, scan->custom_exprs != NIL, floatVal(linitial(scan->custom_private))};
 }
 
 Expr* bound_value(Node* bound)

@@ -11,8 +11,9 @@ namespace pgwarp
 {
 
 struct KnnFilterPlan {
-    List* bounds;      // conditions that bound the distance; rows beyond do not pass
-    double pass_rate;  // share of the scan's rows within the bounds that passes
+    List* bounds;       // conditions that bound the distance; rows beyond do not pass
+    bool ends_at_null;  // no row passes whose key is NULL
+    double pass_rate;   // share of the scan's rows within the bounds that passes
 };
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan);
 // Returns the value that the distance is compared with.

@@ -20,6 +20,7 @@ extern "C" {
 #else
 #include "utils/relfilenodemap.h"
 #endif
+#include "utils/rls.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 }
@@ -32,7 +33,9 @@ namespace
 
 constexpr int engine_columns = 10;
 constexpr int status_columns = 33;
-constexpr int gpu_column = 15;         // null for the CPU
+constexpr int gpu_column = 15;  // null for the CPU
+constexpr int first_count_column = 18;
+constexpr int count_columns = 3;       // of rows
 constexpr int delta_cost_column = 21;  // null if unknown
 constexpr int mean_columns = 6;        // the last columns, null until the first search
 
@@ -116,27 +119,39 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[32] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
-// Returns the relation of a file; InvalidOid when there is none now.
-Oid relation_of_file(const MirrorKey& key)
+// Returns the table of an index's file; InvalidOid when there is none now.
+Oid table_of_file(const MirrorKey& key)
 {
 #if PG_VERSION_NUM >= 160000
-    return RelidByRelfilenumber(key.tablespace, key.relation);
+    const Oid index = RelidByRelfilenumber(key.tablespace, key.relation);
 #else
-    return RelidByRelfilenode(key.tablespace, key.relation);
+    const Oid index = RelidByRelfilenode(key.tablespace, key.relation);
 #endif
+    return OidIsValid(index) ? IndexGetRelation(index, true) : InvalidOid;
+}
+
+bool may_see_all()
+{
+    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
 // Whether the user may see an index: monitors may see all; other users those of tables in this database that they may
 // read or own.
 bool may_see_index(const MirrorKey& key)
 {
-    if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS)) return true;
+    if (may_see_all()) return true;
     if (key.database != MyDatabaseId) return false;
-    const Oid index = relation_of_file(key);
-    const Oid table = OidIsValid(index) ? IndexGetRelation(index, true) : InvalidOid;
+    const Oid table = table_of_file(key);
     if (!OidIsValid(table)) return false;
     return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
            pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
+// Whether row security hides rows of an index from the user. The numbers of its rows are hidden too, as in pg_stats:
+// beside pg_class.reltuples they would tell how many NULLs there are.
+bool hides_rows(const MirrorKey& key)
+{
+    return !may_see_all() && check_enable_rls(table_of_file(key), InvalidOid, true) == RLS_ENABLED;
 }
 
 constexpr int most_load_tries = 3;
@@ -202,6 +217,7 @@ PGWARP_FUNCTION(pgwarp_status_engine)
         if (!may_see_index(mirror.key)) continue;
         fill_mirror(mirror, values);
         memset(nulls, false, sizeof(nulls));
+        memset(nulls + first_count_column, hides_rows(mirror.key), count_columns);
         nulls[gpu_column] = mirror.gpu < 0;
         nulls[delta_cost_column] = mirror.delta_cost < 0;
         memset(nulls + status_columns - mean_columns, mirror.searches == 0, mean_columns);

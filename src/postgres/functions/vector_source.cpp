@@ -34,6 +34,15 @@ ElementType element_of_one_column(TupleDesc columns, Oid type)
                     errmsg("the query must return type %s, not %s", format_type_be(type), format_type_be(found))));
 }
 
+// PostgreSQL takes a string without a type for a query. No query begins like a vector or an array.
+void refuse_vector_as_query(const char* query)
+{
+    const char first = query[strspn(query, " \t\r\n")];
+    if (first != '[' && first != '{') return;
+    ereport(ERROR, (errcode(ERRCODE_SYNTAX_ERROR), errmsg("the query must be a SELECT, not a vector or an array"),
+                    errhint("Write an array of vectors: '{\"[1,2,3]\"}'::vector[].")));
+}
+
 // Get the next value of an array or a query; false at the end.
 bool next_value(VectorSource* source, Datum* value, bool* null)
 {
@@ -79,6 +88,7 @@ VectorSource open_array_source(::ArrayType* array)
 
 VectorSource open_text_source(const char* query, Oid type)
 {
+    refuse_vector_as_query(query);
     VectorSource source = make_source();
     SPIPlanPtr plan = SPI_prepare(query, 0, nullptr);
     if (plan == nullptr) elog(ERROR, "cannot prepare the query: %s", SPI_result_code_string(SPI_result));

@@ -73,6 +73,8 @@ MergeOutcome merge_throttled(Relation index, MergeReason reason)
 PGWARP_FUNCTION(pgwarp_merge)
 {
     using namespace pgwarp;
+    // A procedure cannot be STRICT.
+    if (PG_ARGISNULL(0)) ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("index must not be null")));
     PreventCommandDuringRecovery("pgwarp_merge()");
     PreventCommandIfReadOnly("pgwarp_merge()");
     Relation table = nullptr;

@@ -1,6 +1,7 @@
 // The planner's side of KnnFilter: puts it in place of each ordered path of a pgwarp index that has a filter.
 #include "postgres/planner/knn_filter_path.h"
 
+#include "postgres/am/cost.h"
 #include "postgres/am/methods.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -39,11 +40,17 @@ bool bounds_distance(const RestrictInfo* info, const Node* distance)
            !contain_volatile_functions(value) && !contain_subplans(value);
 }
 
-// Whether a bound may end the scan. The number of rows read then depends on distances of rows that other clauses may
-// hide, so PostgreSQL's rule for index conditions applies.
+// Whether a clause is false for the last rows of the scan only: a bound of the distance or IS NOT NULL of the key.
+bool drops_last_rows(const RestrictInfo* info, const Node* distance)
+{
+    return bounds_distance(info, distance) || is_key_not_null(info, distance);
+}
+
+// Whether such a clause may end the scan. The number of rows read then depends on distances of rows that other clauses
+// may hide, so PostgreSQL's rule for index conditions applies.
 bool may_end_scan(RestrictInfo* info, RelOptInfo* rel, const Node* distance)
 {
-    return bounds_distance(info, distance) && restriction_is_securely_promotable(info, rel);
+    return drops_last_rows(info, distance) && restriction_is_securely_promotable(info, rel);
 }
 
 Node* distance_of(const IndexPath* path)
@@ -129,10 +136,10 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
-        if (may_end_scan(clause, rel, distance_of(path))) {
-            bounds = lappend(bounds, clause);
-        } else if (!bounds_distance(clause, distance_of(path))) {
+        if (!drops_last_rows(clause, distance_of(path))) {
             others = lappend(others, clause);
+        } else if (bounds_distance(clause, distance_of(path)) && may_end_scan(clause, rel, distance_of(path))) {
+            bounds = lappend(bounds, clause);
         }
     }
     const Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);

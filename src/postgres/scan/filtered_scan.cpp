@@ -7,6 +7,7 @@
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
+#include "protocol/rungs.h"
 
 namespace pgwarp
 {
@@ -41,14 +42,22 @@ uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
     return static_cast<uint32>(Min(rows, int64{most_at_once}));
 }
 
+// The number of rows of the arrays and the logs, dead ones included.
+uint64 count_placed(const IndexState& state)
+{
+    uint64 rows = state.rows;
+    for (uint32 log = 0; log < delta_log_count; ++log) rows += state.delta_end[log] - state.meta.logs[log].start;
+    return rows;
+}
+
 // Whether an approximate method should begin with an exact search: the plan reads all rows, and approximate searches
 // would drop rows that they find late; or it reads more rows than recall was measured for; or the exact search costs
 // less. `rows`: the number that pass the filter and that a LIMIT reads.
 bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 {
     const LimitHint& hint = state_of(scan)->hint;
-    if (hint.reads_all) return true;
-    if (rows <= 0) return false;
+    if (hint.reads_all || reads_to_end(scan, state)) return true;
+    if (rows <= 0 || !hint.filtered) return false;
     const double pass_rate = hint.filter != nullptr ? hint.filter->pass_rate : 1.0;
     if (static_cast<double>(rows) > most_approximate * pass_rate) return true;
     return hint.filter != nullptr && exact_is_cheaper(scan->indexRelation, state, state_of(scan)->now.wanted);
@@ -82,10 +91,20 @@ uint32 first_wanted(const LimitHint& hint)
     return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
+bool reads_to_end(IndexScanDesc scan, const IndexState& state)
+{
+    const MethodDescription& method = access_method_of(scan->indexRelation);
+    const auto rows = static_cast<uint64>(limit_page_rows(state_of(scan)->hint));
+    const uint64 placed = count_placed(state);
+    ParameterList settings;
+    const bool finds_all = placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, &settings);
+    if (rows == 0 || method.complete || finds_all) return false;
+    return rows >= placed || (rows > most_approximate && rows >= placed / 2);
+}
+
 void choose_first_search(IndexScanDesc scan, const IndexState& state)
 {
     const LimitHint& hint = state_of(scan)->hint;
-    if (!hint.filtered && !hint.reads_all) return;
     Progress& now = state_of(scan)->now;
     const bool complete = access_method_of(scan->indexRelation).complete;
     const int64 rows = rows_for_limit(hint);
@@ -122,11 +141,13 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     filter->scan = scan;
     if (now.unplaced) {
         // Unplaced rows come after every distance.
-        filter->row = {true, now.arbitrary, true, true, candidate.tid, farthest, farthest, now.searches};
+        const bool null_key = now.null_distance && !now.null_query;
+        filter->row = {true, now.arbitrary, true, true, null_key, candidate.tid, farthest, farthest, now.searches};
         return;
     }
     const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
-    filter->row = {true,          now.arbitrary,   now.exact || any_order, now.batch.next <= now.confirmed,
+    const bool confirmed = now.batch.next <= now.confirmed;
+    filter->row = {true,          now.arbitrary,   now.exact || any_order, confirmed,   false,
                    candidate.tid, candidate.value, candidate.upper,        now.searches};
 }
 

@@ -8,9 +8,19 @@ namespace pgwarp
 
 static constexpr double lowest_rate = 1e-9;
 
+static bool has_number(const LimitState* limit)
+{
+    return limit != nullptr && !limit->noCount && limit->lstate != LIMIT_INITIAL;
+}
+
+int64 limit_page_rows(const LimitHint& hint)
+{
+    return has_number(hint.limit) ? hint.limit->count : 0;
+}
+
 int64 limit_hint_rows(const LimitHint& hint)
 {
-    if (hint.limit == nullptr || hint.limit->noCount || hint.limit->lstate == LIMIT_INITIAL) return 0;
+    if (!has_number(hint.limit)) return 0;
     // WITH TIES reads one more row, the first that is no tie.
     const int64 one_more = hint.limit->limitOption == LIMIT_OPTION_WITH_TIES ? 1 : 0;
     const int64 rows = hint.limit->count + hint.limit->offset + one_more;

@@ -46,6 +46,8 @@ struct LimitHint {
 
 // The number of rows that the LIMIT reads in this execution; 0 when it has no number.
 int64 limit_hint_rows(const LimitHint& hint);
+// The number of the LIMIT itself, which is the size of a page whatever its OFFSET; 0 when it has no number.
+int64 limit_page_rows(const LimitHint& hint);
 // The number of rows of the scan, or of the KnnFilter above it, that the LIMIT is expected to read; 0 when it has no
 // number.
 int64 rows_for_limit(const LimitHint& hint);

@@ -77,6 +77,13 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
 
+// Whether an answer has fewer rows than the LIMIT, and going on from it would leave placed rows out at the end.
+bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
+{
+    const int64 rows = limit_page_rows(state_of(scan)->hint);
+    return int64{answer.count} + answer.dropped < rows && reads_to_end(scan, read_index_state(scan->indexRelation));
+}
+
 // Take a prefetched answer; false when there is none for the next search.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
@@ -88,7 +95,7 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     } else if (now.ahead != nullptr && !now.continuation) {
         answer = prefetched_answers.deepen(now.ahead, describe_answered(scan), query, now.wanted);
     }
-    if (answer == nullptr) {
+    if (answer == nullptr || (!now.started && ends_too_early(scan, *answer))) {
         now.ahead = nullptr;
         return false;
     }

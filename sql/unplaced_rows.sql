@@ -133,6 +133,42 @@ SELECT compared('SELECT sum(id), count(*) FROM (SELECT id FROM many ORDER BY v <
 RESET work_mem;
 DROP TABLE many;
 
+-- A merge of these rows alone leaves the index in the engine as it is, with the rows and the tombstones of its logs.
+CREATE TABLE alone (id integer, v vector(2)) WITH (autovacuum_enabled = off);
+INSERT INTO alone SELECT i, ARRAY[i, 1]::vector FROM generate_series(1, 300) i;
+CREATE INDEX alone_v ON alone USING exact (v) INCLUDE (id);
+CREATE FUNCTION alone_answers() RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT compared('SELECT v <-> ''[3,3]'' AS d FROM alone ORDER BY d LIMIT 60', 'alone_v')
+	UNION ALL SELECT compared('SELECT sum(id), count(*) FROM (SELECT id FROM alone ORDER BY v <-> ''[3,3]'' LIMIT 10000) s', 'Index Only Scan using alone_v')
+$$;
+INSERT INTO alone SELECT i, ARRAY[i, 2]::vector FROM generate_series(301, 330) i;
+DELETE FROM alone WHERE id % 10 = 3;
+VACUUM (INDEX_CLEANUP ON) alone;
+SELECT alone_answers();
+SELECT searches AS before, generation AS old FROM pgwarp_status, pgwarp_index_info('alone_v') WHERE index = 'alone_v'::regclass \gset
+INSERT INTO alone SELECT i, NULL FROM generate_series(1001, 2500) i;
+VACUUM (INDEX_CLEANUP ON) alone;
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced, generation <> :'old' AS merged FROM pgwarp_index_info('alone_v');
+SELECT searches = :before AS same FROM pgwarp_status WHERE index = 'alone_v'::regclass;
+SELECT alone_answers();
+INSERT INTO alone SELECT i, ARRAY[i, 3]::vector FROM generate_series(331, 350) i;
+DELETE FROM alone WHERE id % 10 = 4;
+VACUUM (INDEX_CLEANUP ON) alone;
+INSERT INTO alone VALUES (2501, NULL);
+VACUUM (INDEX_CLEANUP ON) alone;
+SELECT alone_answers();
+-- VACUUM leaves a few of them in their log when it merges the others.
+INSERT INTO alone SELECT i, ARRAY[i, 1]::vector FROM generate_series(3001, 8000) i;
+VACUUM (INDEX_CLEANUP ON) alone;
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced FROM pgwarp_index_info('alone_v');
+SELECT alone_answers();
+SELECT live_rows, dead_rows FROM pgwarp_check('alone_v', true);
+CALL pgwarp_merge('alone_v');
+SELECT rows, delta_rows, options->'unplaced_rows' AS unplaced FROM pgwarp_index_info('alone_v');
+SELECT alone_answers();
+DROP FUNCTION alone_answers;
+DROP TABLE alone;
+
 -- no row has a place
 CREATE TABLE none (id integer, kind integer, v vector(3));
 INSERT INTO none SELECT i, 3, CASE WHEN i % 2 = 0 THEN '[0,0,0]'::vector END FROM generate_series(1, 20) i;

@@ -75,6 +75,23 @@ for my $index (@indexes)
 	is(sql("SELECT string_agg(rows || ' ' || delta_rows || ' ' || loading, ', ') FROM pgwarp_status WHERE index = '$index'::regclass"),
 		sql("SELECT rows + dead_rows || ' 0 false' FROM pgwarp_index_info('$index')"), "$index: the engine has it before it is searched");
 }
+# A merge of unplaced rows alone leaves it in the engine, on a standby too, and the index goes on from there.
+my $searches = "SELECT searches FROM pgwarp_status WHERE index = 'items_exact'::regclass";
+sql("CALL pgwarp_merge('items_exact')");
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+for my $node ($primary, $standby) { $node->safe_psql('postgres', $nearest) for 1 .. 5 }
+my @before = map { $_->safe_psql('postgres', $searches) } $primary, $standby;
+sql('INSERT INTO items SELECT i FROM generate_series(9200000, 9200009) i');
+sql("CALL pgwarp_merge('items_exact')");
+is(sql($searches), $before[0], 'a merge of unplaced rows leaves the engine its mirror');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is($standby->safe_psql('postgres', $nearest), sql($nearest), 'the same answers');
+cmp_ok($standby->safe_psql('postgres', $searches), '>', $before[1], 'by the same mirror on the standby too');
+insert(9_300_000, 9_300_049);
+sql("DELETE FROM items WHERE id IN (SELECT id FROM items ORDER BY v <-> (SELECT v FROM items ORDER BY id LIMIT 1) OFFSET 3 LIMIT 5); VACUUM (INDEX_CLEANUP ON) items");
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+is($standby->safe_psql('postgres', $nearest), sql($nearest), 'the same answers after changes');
+same_rows($primary, 'items', 'unplaced rows were merged: exact answers');
 my ($rc, $out, $err) = $standby->psql('postgres', "CALL pgwarp_merge('items_exact')");
 like($err, qr/cannot execute pgwarp_merge\(\) during recovery/, 'a standby merges nothing');
 unlike(slurp_file($_->logfile), qr/inconsistent page|PANIC/, $_->name . ': replay is consistent') for $primary, $standby;

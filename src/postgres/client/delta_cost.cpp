@@ -35,8 +35,9 @@ bool is_of(const DeltaCostNote& note, Relation index)
 // Whether the new cost differs little from the noted one.
 bool is_known(const DeltaCostNote& note, Relation index, const MetaPage& meta, uint64 entries, float cost)
 {
-    return is_of(note, index) && note.generation == meta.generation && std::fabs(note.cost - cost) < noted_change &&
-           entries >= note.entries && entries - note.entries <= note.entries / noted_growth;
+    return is_of(note, index) && note.generation == placed_generation(meta.generation) &&
+           std::fabs(note.cost - cost) < noted_change && entries >= note.entries &&
+           entries - note.entries <= note.entries / noted_growth;
 }
 
 // Returns the note of this index; null when there is none. The caller holds the lock.
@@ -56,7 +57,7 @@ void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, f
     for (uint32 log = 0; log < delta_log_count; ++log) entries += ends[log] - Min(ends[log], meta.logs[log].start);
     DeltaCostNote* last = last_note(index);
     if (!(cost >= 0) || entries == 0 || is_known(*last, index, meta, entries, cost)) return;
-    *last = {MyDatabaseId, RelationGetRelid(index), meta.generation, entries, cost};
+    *last = {MyDatabaseId, RelationGetRelid(index), placed_generation(meta.generation), entries, cost};
     elog(DEBUG2, "pgwarp: noting the cost of delta rows for all sessions");
     SharedSlot* shared = shared_slot();
     SpinLockAcquire(&shared->mutex);
@@ -77,7 +78,7 @@ double measured_delta_cost(Relation index, const MetaPage& meta, uint64 entries)
     const DeltaCostNote* found = find_note(&shared->delta_costs, index);
     const DeltaCostNote note = found != nullptr ? *found : DeltaCostNote();
     SpinLockRelease(&shared->mutex);
-    if (note.entries == 0 || note.generation != meta.generation) return -1;
+    if (note.entries == 0 || note.generation != placed_generation(meta.generation)) return -1;
     // Since the measurement the log has grown much: a cost measured with few entries predicts little for many.
     if (entries > believed_growth * note.entries) return -1;
     return static_cast<double>(note.cost) * static_cast<double>(Max(entries, note.entries)) /

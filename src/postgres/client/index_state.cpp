@@ -104,9 +104,9 @@ DirectoryState read_directory_state(Relation index)
 bool read_included_of(Relation index, uint64 generation, uint64 row, Tid tid, char* out)
 {
     const auto* cached = static_cast<const CachedDirectory*>(index->rd_amcache);
-    if (cached == nullptr || cached->placed.generation != generation) {
+    if (cached == nullptr || placed_generation(cached->placed.generation) != generation) {
         const MetaPage meta = read_metapage(index);
-        cached = meta.generation == generation ? cached_directory(index, meta) : nullptr;
+        cached = placed_generation(meta.generation) == generation ? cached_directory(index, meta) : nullptr;
     }
     return cached != nullptr && read_included_row(index, cached->placed, row, tid, out);
 }
@@ -134,7 +134,7 @@ MirrorKey mirror_key(Relation index, const MetaPage& meta)
     key.relation = index->rd_node.relNode;
 #endif
     key.temp_backend = index->rd_backend;
-    key.generation = meta.generation;
+    key.generation = placed_generation(meta.generation);
     if (index_is_quarantined(key)) key.device = MirrorDevice::cpu;
     return key;
 }

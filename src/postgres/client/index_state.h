@@ -36,8 +36,8 @@ struct DirectoryState : IndexState {
 DirectoryState read_directory_state(Relation index);
 DirectoryState make_directory_state(const MetaPage& meta, const uint64* delta_end, const Directory* directory);
 
-// Copies the included tuple of a row of the arrays, as read_included_row() does. False when the index has another
-// generation by now.
+// Copies the included tuple of a row of the arrays with this placed_generation(), as read_included_row() does. False
+// when the index has others by now.
 bool read_included_of(Relation index, uint64 generation, uint64 row, Tid tid, char* out);
 
 }  // namespace pgwarp

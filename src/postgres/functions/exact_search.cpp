@@ -25,7 +25,7 @@ struct ExactSearch {
     Round round;  // with this query alone
     NeighbourList list;
     const float* sent;  // the query in the form that the engine expects
-    uint64 generation;  // of the index; cursor and list belong to it
+    uint64 generation;  // of the placed rows; cursor and list belong to it
     bool in_rungs;      // the next search is that of the rungs
     SearchCursor cursor;
     uint32 chunk;   // rows of the next continuation
@@ -46,9 +46,10 @@ ExactSearch begin_search(SearchTarget* target, QueryBatch* batch, const uint32* 
 // Restart if the index has another generation, because cursors have another meaning there.
 void follow_generation(ExactSearch* search, const IndexState& state)
 {
-    if (state.meta.generation == search->generation) return;
+    const uint64 generation = placed_generation(state.meta.generation);
+    if (generation == search->generation) return;
     const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
-    search->generation = state.meta.generation;
+    search->generation = generation;
     search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind);
     search->cursor = {lowest, 0};
     search->list.count = 0;

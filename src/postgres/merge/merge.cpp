@@ -192,7 +192,8 @@ void begin_next(MergeRun* merge)
 {
     const bool same_segment = merge->kind == MergeKind::append || merge->kind == MergeKind::unplaced;
     merge->next_meta = merge->meta;
-    merge->next_meta.generation = random_number64();
+    merge->next_meta.generation =
+        merge->kind == MergeKind::unplaced ? next_generation(merge->meta.generation) : random_generation();
     merge->next = *merge->directory;
     merge->next.generation = merge->next_meta.generation;
     if (!same_segment) merge->next.segment_id = random_number64();
@@ -215,7 +216,7 @@ void begin_next(MergeRun* merge)
 }
 
 // Write the directory beside the old one, and switch. An engine that has the index loads the new rows before the
-// switch.
+// switch; after a merge of unplaced rows alone its mirror stays.
 void switch_generation(MergeRun* merge)
 {
     for (uint32 log = 0; log < count_logs(merge->meta); ++log) {
@@ -227,8 +228,8 @@ void switch_generation(MergeRun* merge)
     close_pages(&merge->pages);
     const DirectoryState present = make_directory_state(merge->meta, merge->ends, merge->directory);
     DirectoryState next = make_directory_state(merge->next_meta, merge->ends, &merge->next);
-    merge->loads_ahead = true;
-    merge->loads_ahead = begin_next_mirror(merge->index, present, &next);
+    merge->loads_ahead = placed_generation(merge->next_meta.generation) != placed_generation(merge->meta.generation);
+    merge->loads_ahead = merge->loads_ahead && begin_next_mirror(merge->index, present, &next);
     fault_point("merge: before the switch");
     switch_metapage(merge->index, merge->next_meta);
     fault_point("merge: after the switch");

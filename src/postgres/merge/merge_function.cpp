@@ -10,6 +10,7 @@ extern "C" {
 #include "pgstat.h"
 #include "utils/backend_progress.h"
 #include "utils/portal.h"
+#include "utils/snapmgr.h"
 }
 
 namespace pgwarp
@@ -22,12 +23,15 @@ namespace
 Relation open_to_merge(Oid oid, Relation* table)
 {
     relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
-    *table = table_open(IndexGetRelation(oid, false), ShareUpdateExclusiveLock);
+    const Oid locked = IndexGetRelation(oid, false);
+    // The holder of the lock may be CREATE INDEX CONCURRENTLY, which waits for all older snapshots.
+    InvalidateCatalogSnapshotConditionally();
+    *table = table_open(locked, ShareUpdateExclusiveLock);
     return open_owned_index(oid, RowExclusiveLock);
 }
 
-// Release the snapshot of CALL if no caller needs it: it would hold back VACUUM for the whole merge. COMMIT in a
-// procedure does the same.
+// Release the snapshot of CALL if no caller needs it: it would hold back VACUUM for the whole merge, and CREATE INDEX
+// CONCURRENTLY, for whose lock this session may wait. COMMIT in a procedure does the same.
 void release_snapshot(FunctionCallInfo fcinfo)
 {
     if (fcinfo->context == nullptr || !IsA(fcinfo->context, CallContext)) return;
@@ -74,8 +78,8 @@ PGWARP_FUNCTION(pgwarp_merge)
     PreventCommandDuringRecovery("pgwarp_merge()");
     PreventCommandIfReadOnly("pgwarp_merge()");
     Relation table = nullptr;
-    Relation index = open_to_merge(PG_GETARG_OID(0), &table);
     release_snapshot(fcinfo);
+    Relation index = open_to_merge(PG_GETARG_OID(0), &table);
     merge_throttled(index, MergeReason::asked);
     relation_close(index, RowExclusiveLock);
     table_close(table, NoLock);

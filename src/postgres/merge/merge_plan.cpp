@@ -43,8 +43,7 @@ bool costs_too_much(const MergeRun* merge)
     return has_many_dead(counts);
 }
 
-// Whether the unplaced rows justify a merge of their own. A merge writes their whole segment, so the log may grow in
-// proportion to it.
+// Whether the unplaced rows justify that their whole segment is written again: their log may grow in proportion to it.
 bool unplaced_want_merge(const MergeRun* merge)
 {
     const RowCounts& counts = merge->unplaced;
@@ -128,6 +127,18 @@ void take_unplaced_alone(MergeRun* merge)
     count_up_to_ends(merge);
 }
 
+// Choose whether the segment of unplaced rows is written again: in the last step only, or when all pages move. If not,
+// leave their log as it is.
+void choose_for_unplaced(MergeRun* merge)
+{
+    const bool moves = keeps_unplaced(merge->meta) && merge->reason == MergeReason::room;
+    merge->writes_unplaced = moves || (!merge->more && unplaced_want_merge(merge));
+    if (merge->writes_unplaced) return;
+    merge->unplaced_end = merge->meta.logs[unplaced_log].start;
+    merge->unplaced.delta = 0;
+    merge->unplaced.dead_delta = 0;
+}
+
 // Leave a part of the logs to another step, so that a cancelled merge loses little work.
 void take_one_step(MergeRun* merge)
 {
@@ -178,6 +189,7 @@ void plan_merge(MergeRun* merge, const uint64* goal)
     merge->kind = choose_for_placed(merge);
     if (merge->kind == MergeKind::none && unplaced_want_merge(merge)) take_unplaced_alone(merge);
     if (merge->kind == MergeKind::append) take_one_step(merge);
+    choose_for_unplaced(merge);
     if (merge->counts.live() > max_rows) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));

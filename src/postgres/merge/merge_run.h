@@ -22,6 +22,7 @@ struct MergeRun {
     RowCounts counts;              // of placed rows, up to these ends
     uint64 unplaced_end;           // end of the merged part of the log of unplaced rows
     RowCounts unplaced;            // counts of unplaced rows, up to that end
+    bool writes_unplaced;          // the segment of unplaced rows is written again
     const uint64* dead;            // bitmap of dead rows
     MergeKind kind;
     PageSource pages;
@@ -112,7 +113,7 @@ void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer);
 bool is_list_array(const MethodDescription& method, const char* name);
 void carry_list_rows(MergeRun* merge);
 
-// merge_unplaced.cpp: writes the unplaced rows again when some have come or gone, or when all pages move.
+// merge_unplaced.cpp: writes the segment of unplaced rows again, if the merge is to.
 void carry_unplaced(MergeRun* merge);
 
 // merge_included.cpp: writes the included columns of the next generation's rows. The rows' addresses are already

@@ -24,8 +24,7 @@ void carry_unplaced(MergeRun* merge)
 {
     Directory* next = &merge->next;
     next->unplaced.generation = next->generation;
-    const bool changed = merge->unplaced.delta > 0 || merge->unplaced.dead_rows > 0;
-    if (!keeps_unplaced(merge->meta) || (!changed && merge->reason != MergeReason::room)) return;
+    if (!merge->writes_unplaced) return;
     UnplacedSort* sort = begin_unplaced_sort(work_mem, merge->meta.shape.attribute_count, nullptr);
     if (visit_unplaced(merge->index, merge->meta, *merge->directory, merge->unplaced_end, take_row, sort) ==
         ReadResult::recycled) {

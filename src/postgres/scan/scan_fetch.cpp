@@ -115,7 +115,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     Relation index = scan->indexRelation;
     const IndexState seen = read_index_state(index);
     if (index_is_empty(seen)) return true;
-    follow_generation(&now, seen.meta.generation);
+    follow_generation(&now, placed_generation(seen.meta.generation));
     if (!now.started) choose_first_search(scan, seen);
     prepare_search(scan, seen, request);
     if (scan->xs_want_itup) ask_for_places(index, request);

@@ -73,7 +73,8 @@ void look_at_pages(IndexScanDesc scan, IncludedReturn* included, uint32 first)
         candidate.looked = true;
     }
     const MetaPage meta = read_metapage(scan->indexRelation);
-    const bool same = meta.generation == now.batch_generation && meta.tombstone_version == now.tombstone_version;
+    const bool same =
+        placed_generation(meta.generation) == now.batch_generation && meta.tombstone_version == now.tombstone_version;
     for (uint32 i = first; i < end && !same; ++i) now.batch.items[i].all_visible = false;
 }
 
@@ -86,7 +87,7 @@ bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn*
     const uint64 number = candidate.place & ((UINT64CONST(1) << place_source_shift) - 1);
     if (source > 0) {
         const MetaPage meta = read_metapage(scan->indexRelation);
-        if (meta.generation != now.batch_generation || source > delta_log_count) return false;
+        if (placed_generation(meta.generation) != now.batch_generation || source > delta_log_count) return false;
         return read_included_entry(scan->indexRelation, meta, static_cast<uint32>(source - 1), number, candidate.tid,
                                    included->stored);
     }

@@ -55,7 +55,7 @@ struct Progress {
     uint32 wanted;       // rows that the next search is for
     JoinAnswers* ahead;  // answers of the join that searched for this scan, or null
     uint64 generation;
-    uint64 batch_generation;   // generation of the index in which the batch was searched
+    uint64 batch_generation;   // generation of the placed rows that the batch was searched among
     uint64 tombstone_version;  // tombstone version with which the batch was searched
     SearchCursor cursor;
     double floor;    // lower bound of later rows: the largest value made ready

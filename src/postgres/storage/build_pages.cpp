@@ -47,7 +47,7 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
     writer->meta.magic = meta_magic;
     writer->meta.format_version = meta_format_version;
     writer->meta.shape = shape;
-    writer->meta.generation = random_number64();
+    writer->meta.generation = random_generation();
     writer->meta.log_identity = random_number64();
     writer->directory.generation = writer->meta.generation;
     writer->directory.segment_id = random_number64();

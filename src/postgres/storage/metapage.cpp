@@ -85,6 +85,17 @@ static Buffer lock_metapage(Relation index, int lock_mode)
     return read_frequent_page(index, metapage_block, lock_mode);
 }
 
+uint64 random_generation()
+{
+    return placed_generation(random_number64()) | 1;
+}
+
+uint64 next_generation(uint64 generation)
+{
+    const uint64 next = generation + 1;
+    return placed_generation(next) == placed_generation(generation) ? next : random_generation();
+}
+
 MetaPage read_metapage(Relation index)
 {
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_SHARE);

@@ -36,7 +36,7 @@ struct MetaPage {
     uint32 magic;
     uint32 format_version;
     IndexShape shape;
-    uint64 generation;
+    uint64 generation;         // of the pages: see placed_generation()
     uint64 log_identity;       // drawn at the build and kept by merges: identifies the pages of the delta logs
     uint64 tombstone_version;  // bumped by every ambulkdelete in its last record
     BlockNumber directory_block;
@@ -45,6 +45,16 @@ struct MetaPage {
     BlockNumber free_pages;  // block of the list of free extents
     LogStart logs[most_logs];
 };
+
+// The last byte of a generation counts the merges of unplaced rows alone. The rest is random and belongs to the placed
+// rows: their arrays, logs and tombstones are the same in all generations that have it in common.
+inline uint64 placed_generation(uint64 generation)
+{
+    return generation & ~UINT64CONST(0xff);
+}
+// A generation for placed rows that were written, and the one after a merge of unplaced rows alone.
+uint64 random_generation();
+uint64 next_generation(uint64 generation);
 
 // Whether the index stores unplaced rows. An index of format 1 does not, so scans of it cannot return them.
 inline bool keeps_unplaced(const MetaPage& meta)

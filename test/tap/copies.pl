@@ -71,6 +71,8 @@ $standby->start;
 whole($standby, 'postgres', 'standby');
 $primary->wait_for_catchup($standby);
 $standby->promote;
+# The load may write more than wal_keep_size while pg_rewind runs, so a slot keeps what the old primary needs.
+$standby->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('rewound', true)");
 under_load($primary, 'old primary', sub { $standby->safe_psql('postgres', 'INSERT INTO items ' . row_values(5001, 5100)) });
 whole($primary, 'postgres', 'old primary');
 $primary->safe_psql('postgres', "REINDEX INDEX items_exact; CREATE INDEX lost ON items USING exact (v)");
@@ -86,6 +88,7 @@ under_load($standby, 'new primary', sub {
 	$primary->set_standby_mode;
 	$primary->start; });
 $standby->wait_for_catchup($primary, 'replay', $standby->lsn('insert'));
+$standby->safe_psql('postgres', "SELECT pg_drop_replication_slot('rewound')");
 ($primary, $standby) = ($standby, $primary);
 sub sql { my ($db, @statements) = @_; return $primary->safe_psql($db, join(' ', @statements)) }
 whole($primary, 'postgres', 'new primary');

@@ -12,7 +12,9 @@ void propose(Context& context, const ProposalJob& job, cudaStream_t stream)
     }
     const bool half = kind == ScoreKind::half_l2 || kind == ScoreKind::half_dot;
     if (!half || job.queries.count <= streamed_queries) return propose_by_streaming(context, job, stream);
-    if (warp_groups_available(context)) return propose_by_warp_groups(context, job, stream);
+    if (warp_groups_available(context, job.rows->padded_dimensions)) {
+        return propose_by_warp_groups(context, job, stream);
+    }
     propose_portably(context, job, stream);
 }
 

@@ -61,8 +61,8 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
 void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t stream);    // any kind, few queries
 void propose_by_l1_tiles(Context& context, const ProposalJob& job, cudaStream_t stream);     // float_l1
 
-// Whether this build and device can run propose_by_warp_groups.
-bool warp_groups_available(Context& context);
+// Whether this build and device can run propose_by_warp_groups for rows of this number of dimensions.
+bool warp_groups_available(Context& context, std::uint32_t padded_dimensions);
 
 // Calls the fastest of these that serves the job.
 void propose(Context& context, const ProposalJob& job, cudaStream_t stream);

@@ -397,14 +397,23 @@ std::uint32_t choose_splits(std::uint32_t tiles, std::uint32_t query_tiles, std:
     return best;
 }
 
+// The stages that fit into a block's shared memory; 0 where not even the rest fits.
+template <bool resident>
+std::uint32_t stages_for(const Context& context, std::uint32_t dimension_blocks)
+{
+    const std::size_t fixed = Layout<resident>(0, dimension_blocks).bytes;
+    const std::size_t room = context.shared_bytes_per_block();
+    if (room <= fixed) return 0;
+    const std::size_t stages = (room - fixed) / (Layout<resident>::stage_bytes + penalty_bytes);
+    return static_cast<std::uint32_t>(std::min<std::size_t>(largest_stages, stages));
+}
+
 template <bool maxima, bool resident>
 void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& row_map, TileArguments arguments,
             cudaStream_t stream)
 {
     const auto kernel = warp_group_tiles<maxima, resident>;
-    const Layout<resident> fixed(0, arguments.dimension_blocks);
-    const auto room = static_cast<std::uint32_t>(context.shared_bytes_per_block()) - fixed.bytes;
-    arguments.stages = std::min(largest_stages, room / (Layout<resident>::stage_bytes + penalty_bytes));
+    arguments.stages = stages_for<resident>(context, arguments.dimension_blocks);
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     allow_shared_memory(kernel);
     const auto blocks = static_cast<unsigned>(context.multiprocessors()) / (resident ? 1 : 2) * (resident ? 1 : 2);
@@ -425,9 +434,15 @@ void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& r
 
 }  // namespace
 
-bool warp_groups_available(Context& context)
+bool warp_groups_available(Context& context, std::uint32_t padded_dimensions)
 {
     if (!context.has_warp_group_matrix()) return false;
+    // A consumer releases a stage once the next one has arrived.
+    constexpr std::uint32_t fewest_stages = 2;
+    const std::uint32_t blocks = padded_dimensions / block_halves;
+    const std::uint32_t stages = padded_dimensions <= resident_dimensions ? stages_for<true>(context, blocks)
+                                                                          : stages_for<false>(context, blocks);
+    if (stages < fewest_stages) return false;
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, warp_group_tiles<false, true>), "asking for the tile kernel");
     // Built for sm_90a, the kernel has a body; built for less, it is empty.

@@ -228,7 +228,7 @@ TEST(Proposals, PathsAgree)
         };
         collect(propose_portably);
         collect(propose_by_streaming);
-        if (warp_groups_available(device())) collect(propose_by_warp_groups);
+        if (warp_groups_available(device(), exact.scored.padded_dimensions)) collect(propose_by_warp_groups);
         for (std::size_t path = 1; path < found.size(); ++path) {
             double scale = 0;
             for (const float score : found[0]) scale = std::max(scale, std::fabs(double{score}));

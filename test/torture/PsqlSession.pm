@@ -11,6 +11,7 @@ use IO::Select;
 use Symbol 'gensym';
 
 my $marker = '-- end of statement';
+my $marker_length = length "$marker\n";
 my $longest = 100;    # seconds that a statement may take
 
 # PsqlSession->new(connection string, path of the log of everything that is run)
@@ -24,6 +25,13 @@ sub new
 	my $self = bless { pid => $pid, in => $in, out => $out, errors => $errors, log => $log }, $class;
 	print {$in} "\\set VERBOSITY verbose\n\\pset null ~\n";
 	return $self;
+}
+
+# Whether the text ends with a line that is the marker. The end alone is compared: answers may have 100 MB.
+sub answered
+{
+	my $end = substr($_[0], -$marker_length - 1);
+	return $end eq "$marker\n" || $end eq "\n$marker\n";
 }
 
 # Run SQL: (rows as lines of text, error text). A lost connection is an error too, and so is a missing answer.
@@ -42,10 +50,11 @@ sub run
 		{
 			my $which = $handle == $self->{out} ? 'out' : 'errors';
 			my $got = sysread $handle, $read{$which}, 65536, length $read{$which};
-			$select->remove($handle) if !$got || $read{$which} =~ /^$marker\n\z/m;
+			$select->remove($handle) if !$got || answered($read{$which});
 		}
 	}
-	my $ended = grep { $read{$_} !~ s/^$marker\n\z//m } keys %read;
+	my $ended = 0;
+	for (values %read) { answered($_) ? substr($_, -$marker_length) = '' : $ended++ }
 	$read{errors} .= "the connection ended\n" if $ended;
 	return ([ split /\n/, $read{out} ], $read{errors});
 }

@@ -93,7 +93,7 @@ inline float sum_cut_each(const Vector& products)
     double sum = 0;
     for (const float product : products) {
         sum += product;
-        if (sum == 0) continue;
+        if (sum == 0 || !std::isfinite(sum)) continue;
         const double step = std::ldexp(1.0, std::ilogb(sum) - 23);
         sum = std::trunc(sum / step) * step;
     }

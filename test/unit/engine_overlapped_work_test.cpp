@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "delta_fixture.h"
+#include "forwarding_searcher.h"
 
 namespace pgwarp
 {
@@ -16,41 +17,20 @@ using namespace test;
 std::chrono::milliseconds device_time{0};  // of a search
 
 // A searcher of the CPU that runs the given work while it waits, as a device's searcher does.
-class WaitingSearcher : public Searcher
+class WaitingSearcher : public ForwardingSearcher
 {
 public:
-    explicit WaitingSearcher(std::unique_ptr<Searcher> searcher) : searcher_(std::move(searcher)) {}
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        searcher_->write(array, offset, bytes);
-    }
-    void finish_load(ThreadPool& pool) override { searcher_->finish_load(pool); }
-    std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
-    ResultKind result_kind() const override { return searcher_->result_kind(); }
-    double bound_width(const float* query) const override { return searcher_->bound_width(query); }
+    using ForwardingSearcher::ForwardingSearcher;
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         if (batch.overlapped_work != nullptr) batch.overlapped_work->run();
         std::this_thread::sleep_for(device_time);
         SearchBatch own = batch;
         own.probed = nullptr;
-        searcher_->search(own, results, pool);
+        ForwardingSearcher::search(own, results, pool);
         // A second run, as in searchers that search again with other settings.
         if (batch.overlapped_work != nullptr) batch.overlapped_work->run();
     }
-    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override
-    {
-        searcher_->search_exact(batch, after_distance, after_row, results, pool);
-    }
-    double search_cost(const SearchBatch& batch) const override { return searcher_->search_cost(batch); }
-    ParameterList resolved_settings(const SearchBatch& batch) const override
-    {
-        return searcher_->resolved_settings(batch);
-    }
-
-private:
-    std::unique_ptr<Searcher> searcher_;
 };
 
 template <Method method>

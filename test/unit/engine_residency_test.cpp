@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine_fixture.h"
+#include "forwarding_searcher.h"
 
 namespace pgwarp
 {
@@ -83,39 +84,21 @@ struct Behaviour {
     std::function<void()> end = [] {};
 };
 
-class ToldSearcher : public Searcher
+class ToldSearcher : public test::ForwardingSearcher
 {
 public:
     ToldSearcher(std::unique_ptr<Searcher> searcher, const Behaviour& behaviour)
-        : searcher_(std::move(searcher)), behaviour_(behaviour)
+        : ForwardingSearcher(std::move(searcher)), behaviour_(behaviour)
     {
     }
     ~ToldSearcher() override { behaviour_.end(); }
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        searcher_->write(array, offset, bytes);
-    }
-    void finish_load(ThreadPool& pool) override { searcher_->finish_load(pool); }
-    std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
-    ResultKind result_kind() const override { return searcher_->result_kind(); }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         behaviour_.search();
-        searcher_->search(batch, results, pool);
-    }
-    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override
-    {
-        searcher_->search_exact(batch, after_distance, after_row, results, pool);
-    }
-    double search_cost(const SearchBatch& batch) const override { return searcher_->search_cost(batch); }
-    ParameterList resolved_settings(const SearchBatch& batch) const override
-    {
-        return searcher_->resolved_settings(batch);
+        ForwardingSearcher::search(batch, results, pool);
     }
 
 private:
-    std::unique_ptr<Searcher> searcher_;
     const Behaviour& behaviour_;
 };
 

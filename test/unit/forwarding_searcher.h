@@ -1,0 +1,45 @@
+// A searcher that passes every call to another one, for tests that change single calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "methods/method.h"
+
+namespace pgwarp::test
+{
+
+class ForwardingSearcher : public Searcher
+{
+public:
+    explicit ForwardingSearcher(std::unique_ptr<Searcher> searcher) : searcher_(std::move(searcher)) {}
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        searcher_->write(array, offset, bytes);
+    }
+    void finish_load(ThreadPool& pool) override { searcher_->finish_load(pool); }
+    std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
+    ResultKind result_kind() const override { return searcher_->result_kind(); }
+    double bound_width(const float* query) const override { return searcher_->bound_width(query); }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        searcher_->search(batch, results, pool);
+    }
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override
+    {
+        searcher_->search_exact(batch, after_distance, after_row, results, pool);
+    }
+    double search_cost(const SearchBatch& batch) const override { return searcher_->search_cost(batch); }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        return searcher_->resolved_settings(batch);
+    }
+
+private:
+    std::unique_ptr<Searcher> searcher_;
+};
+
+}  // namespace pgwarp::test

@@ -60,7 +60,7 @@ void give_made_array(const EngineBuild* build, const ArrayShape& shape, const vo
 // Whether arrays of this name belong to every method: addresses and attributes of rows.
 bool is_shared_array(const char* name);
 
-// merge_lists.cpp: finds, for each vector [count][dimensions], the list whose centroid is nearest, compared as in a
+// merge_centroids.cpp: finds, for each vector [count][dimensions], the list whose centroid is nearest, compared as in a
 // build.
 struct NearestList {
     uint32 list;

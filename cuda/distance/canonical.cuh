@@ -102,7 +102,8 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
             return detail::canonical_l1(a, b, dimensions);
         case Metric::hamming:
         case Metric::jaccard:
-            break;  // bit vectors are searched on the CPU
+        case Metric::edit:
+            break;  // bits and text are searched on the CPU
     }
     return 0;
 }

@@ -241,6 +241,7 @@ ScoreKind kind_for(Metric metric)
         case Metric::l1:
         case Metric::hamming:
         case Metric::jaccard:
+        case Metric::edit:
             break;
     }
     return ScoreKind::float_l1;

@@ -36,6 +36,7 @@ inline double lower_bound(Metric metric, double value, double error, double quer
         case Metric::l1:
         case Metric::hamming:
         case Metric::jaccard:
+        case Metric::edit:
             return value;
     }
     return value;
@@ -55,6 +56,7 @@ inline double bound_width(Metric metric, double error, double query_norm)
         case Metric::l1:
         case Metric::hamming:
         case Metric::jaccard:
+        case Metric::edit:
             return 0;
     }
     return 0;

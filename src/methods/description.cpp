@@ -24,6 +24,7 @@ constexpr ElementNames elements[] = {
     {ElementType::float32, "vector", "float32"},
     {ElementType::float16, "halfvec", "float16"},
     {ElementType::bit, "bit", "bit"},
+    {ElementType::text, "text", "text"},
 };
 
 constexpr MetricNames metrics[] = {
@@ -33,6 +34,7 @@ constexpr MetricNames metrics[] = {
     {Metric::l1, "l1", "l1", "<+>", false},
     {Metric::hamming, "hamming", "hamming", "<~>", false},
     {Metric::jaccard, "jaccard", "jaccard", "<%>", false},
+    {Metric::edit, "edit", "edit", "<~~>", true},
 };
 
 }  // namespace

@@ -247,6 +247,7 @@ double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
             return sum(SumKind::l1, a, b, dimensions);
         case Metric::hamming:
         case Metric::jaccard:
+        case Metric::edit:
             break;
     }
     return 0;

@@ -38,7 +38,8 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
             return score_rows<AbsoluteDifference, Element, gathered>(query, count, dimensions, out, row_at);
         case Metric::hamming:
         case Metric::jaccard:
-            return;  // bits.cpp compares bits
+        case Metric::edit:
+            return;  // bits.cpp compares bits, edit_distance.cpp text
     }
 }
 

@@ -17,6 +17,7 @@ enum class Metric : std::uint8_t {
     l1 = 4,             // operator <+>
     hamming = 5,        // operator <~>, of bits
     jaccard = 6,        // operator <%>, of bits
+    edit = 7,           // operator <~~>, the Levenshtein distance of text (numeric/edit_distance.h)
 };
 
 // Whether rows are bits, packed into words that take the place of floats (numeric/bits.h).

@@ -15,12 +15,13 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
-// (protocol/rows.h).
-enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3, list = 4, weighted_list = 5 };
+// (protocol/rows.h), which for text hold its characters (protocol/text_rows.h).
+enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3, list = 4, weighted_list = 5, text = 6 };
 
+// Whether a row is a list of words of any number.
 constexpr bool is_list(ElementType element)
 {
-    return element == ElementType::list || element == ElementType::weighted_list;
+    return element == ElementType::list || element == ElementType::weighted_list || element == ElementType::text;
 }
 
 // Type of the elements of a stored array.
@@ -86,7 +87,7 @@ static_assert(sizeof(Tid) == 8);
 struct IndexShape {
     Method method;
     ElementType element;
-    std::uint8_t metric;  // pgwarp::Metric; 0 for lists, which the method compares in its own way
+    std::uint8_t metric;  // pgwarp::Metric; 0 for lists that the method compares in its own way
     std::uint8_t reserved[5];
     // Floats of a dense row. For bits: words of 32 bits, which take the place of floats (numeric/bits.h). For lists: an
     // upper bound that every word is below; 0: no bound.
@@ -127,6 +128,7 @@ inline constexpr std::uint32_t max_dimensions = 16000;
 inline constexpr std::uint32_t max_bits = 64000;
 inline constexpr std::uint32_t max_k = 65536;
 inline constexpr std::uint32_t max_list_words = 65536;  // of a row; with weights they take half of max_payload
+inline constexpr std::uint32_t max_text_characters = 65535;
 inline constexpr std::uint32_t max_attributes = 32;
 
 // How the value of a result relates to the operator's distance on the heap row.

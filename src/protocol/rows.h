@@ -1,6 +1,6 @@
 // Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches hold them. A row is dense
 // (a fixed number of floats, or of words of bits in the place of floats) or a list of words: u32, strictly ascending,
-// each with a float32 weight where the element type has weights. In addition a row has attributes: u64 columns, whose
+// each with a float32 weight where the element type has weights. Words of text are not ordered (protocol/text_rows.h). In addition a row has attributes: u64 columns, whose
 // number the index's shape gives (0 without attributes).
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <span>
 
 #include "protocol/format.h"
+#include "protocol/text_rows.h"
 
 namespace pgwarp
 {
@@ -18,7 +19,7 @@ enum class RowLayout : std::uint8_t { dense = 0, lists = 1, weighted_lists = 2 }
 
 constexpr RowLayout row_layout(ElementType element)
 {
-    if (element == ElementType::list) return RowLayout::lists;
+    if (element == ElementType::list || element == ElementType::text) return RowLayout::lists;
     return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::dense;
 }
 
@@ -232,6 +233,11 @@ inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
     for (std::size_t i = 0; i < rows.count; ++i) {
         const std::span<const std::uint32_t> words = rows.list(i);
         if (words.size() > max_list_words) return "list with too many words";
+        if (shape.element == ElementType::text) {
+            const char* fault = text_fault(words);
+            if (fault != nullptr) return fault;
+            continue;
+        }
         for (std::size_t at = 1; at < words.size(); ++at) {
             if (words[at - 1] >= words[at]) return "list whose words don't ascend";
         }

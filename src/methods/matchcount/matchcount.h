@@ -1,0 +1,22 @@
+// The index method matchcount on the CPU: similarity search on rows that break into parts (Zhou et al., "A Generic
+// Inverted Index Framework for Similarity Search on the GPU"). Text is searched by edit distance, and every answer is
+// exact: candidates by shared grams, verified, and where their counts prove nothing, a comparison of all rows whose
+// lengths allow it.
+#pragma once
+
+#include "methods/method.h"
+
+namespace pgwarp::matchcount
+{
+
+// The option for the number of characters of a gram.
+inline constexpr char option_gram[] = "gram";
+
+// The distance that searches return and that the SQL operator <~~> has, as canonical distance of two texts.
+double edit_distance(const TextView& a, const TextView& b);
+
+std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays);
+
+}  // namespace pgwarp::matchcount

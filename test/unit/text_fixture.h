@@ -1,13 +1,12 @@
-// Texts for tests: code points, their packed rows, random ones, and their edit distance by the plain table.
+// Texts for tests: literals, rows of an index, random texts and their edits.
 #pragma once
 
-#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "edit_reference.h"
 #include "methods/rows/owned_rows.h"
-#include "protocol/text_rows.h"
 
 namespace pgwarp::test
 {
@@ -16,11 +15,7 @@ using Text = std::u32string;
 
 inline std::vector<std::uint32_t> packed(const Text& text)
 {
-    const std::vector<std::uint32_t> characters(text.begin(), text.end());
-    std::vector<std::uint32_t> words(
-        text_words(static_cast<std::uint32_t>(characters.size()), text_width(characters)));
-    pack_text(characters, words.data());
-    return words;
+    return packed(Characters(text.begin(), text.end()));
 }
 
 inline OwnedRows text_rows(const std::vector<Text>& texts)
@@ -66,18 +61,7 @@ inline Text edited(std::mt19937& random, Text text, std::size_t edits, std::uint
 
 inline std::uint32_t plain_distance(const Text& a, const Text& b)
 {
-    std::vector<std::uint32_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<std::uint32_t>(j);
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::uint32_t diagonal = row[0];
-        row[0] = static_cast<std::uint32_t>(i);
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::uint32_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
-        }
-    }
-    return row[b.size()];
+    return plain_edit_distance(EditKind::levenshtein, Characters(a.begin(), a.end()), Characters(b.begin(), b.end()));
 }
 
 }  // namespace pgwarp::test

@@ -40,10 +40,18 @@ public:
     std::uint32_t longest_row() const { return longest_row_; }    // keywords
     std::uint32_t most_repeats() const { return most_repeats_; }  // of one keyword in one row
     std::uint64_t memory_bytes() const;
+    // The posting lists have numbers, by keyword, ascending. Returns those of the keywords of an item; an empty range
+    // of any numbers where none of them occurs.
+    struct Numbers {
+        std::size_t first;
+        std::size_t last;  // excluded
+    };
+    Numbers numbers(const Item& item) const;
+    // Posting lists of neighbouring numbers are neighbours in the list array: returns them as one span.
+    std::span<const std::uint32_t> lists(const Numbers& numbers) const;
+    std::span<const std::uint32_t> lists(const Item& item) const { return lists(numbers(item)); }
     // The rows of one keyword, ascending; a row is there once for each duplicate.
-    std::span<const std::uint32_t> list(std::uint32_t keyword) const;
-    // The posting lists of all keywords of an item are neighbours in the list array: returns them as one span.
-    std::span<const std::uint32_t> lists(const Item& item) const;
+    std::span<const std::uint32_t> list(std::uint32_t keyword) const { return lists(Item{keyword, keyword}); }
 
 private:
     std::uint32_t rows_ = 0;
@@ -65,7 +73,7 @@ class CountWorkspace
 {
 public:
     // `slice_bytes`: of the counters that a search works on at a time. It changes the speed only.
-    explicit CountWorkspace(std::size_t slice_bytes = 32768);
+    explicit CountWorkspace(std::size_t slice_bytes = 262144);
     ~CountWorkspace();
     CountWorkspace(CountWorkspace&&) noexcept;
     CountWorkspace& operator=(CountWorkspace&&) noexcept;
@@ -85,7 +93,7 @@ struct MatchCounts {
 
 // Returns the k live rows of largest count, ties by row; rows of count 0 follow in row order where fewer match. By a
 // count priority queue: counters of just enough bits, a gate, and a table of the rows that passed it (algorithm 1).
-// `dead` may be empty. Throws BadRequest where a count might exceed 2^32 - 1.
+// `dead` may be empty. Throws BadRequest where a count might exceed 2^31 - 1.
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
                           CountWorkspace& workspace);
 

@@ -15,7 +15,7 @@ using Postings = std::span<const std::uint32_t>;
 
 struct CountWorkspace::Memory {
     std::size_t slice_bytes;
-    BulkVector<std::uint64_t> counters;        // of a slice
+    BulkVector<std::byte> counters;            // of a slice
     std::vector<Postings> lists;               // of the items: the postings that are not counted yet
     std::vector<std::uint32_t> rows;           // of all postings, where they are few
     std::vector<std::uint32_t> rows_of_count;  // [bound + 1]
@@ -142,7 +142,7 @@ public:
     {
         const std::size_t cells = (rows + std::size_t{lanes} - 1) / lanes;
         cells_ = std::min(slice_bytes / sizeof(Cell), (cells + block - 1) / block * block);
-        memory.counters.resize(cells_ * sizeof(Cell) / sizeof(std::uint64_t));
+        memory.counters.resize(cells_ * sizeof(Cell));
         counters_ = reinterpret_cast<Cell*>(memory.counters.data());
     }
 

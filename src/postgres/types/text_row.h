@@ -12,7 +12,7 @@ namespace pgwarp
 RowView one_list_row(const uint32* words, uint32 count);
 // Packs a text into a palloc'ed row. Raises 54000 for more than max_text_characters characters.
 RowView read_text_row(Datum text);
-// Returns the Levenshtein distance of two rows of text, each alone in its view.
-double text_row_distance(const RowView& a, const RowView& b);
+// Returns the distance of a row of text, alone in its view, to a text, as the operator <~~> does.
+double text_row_distance(const RowView& row, Datum text);
 
 }  // namespace pgwarp

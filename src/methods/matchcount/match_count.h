@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "methods/bulk_memory.h"
 #include "methods/row_bitmap.h"
 #include "numeric/parallel.h"
 
@@ -35,20 +36,34 @@ public:
     KeywordLists(const KeywordRows& rows, ThreadPool& pool);
 
     std::uint32_t rows() const { return rows_; }
-    std::uint32_t longest_row() const { return longest_row_; }  // keywords
+    std::uint64_t postings() const { return list_array_.size(); }
+    std::uint32_t longest_row() const { return longest_row_; }    // keywords
+    std::uint32_t most_repeats() const { return most_repeats_; }  // of one keyword in one row
     std::uint64_t memory_bytes() const;
+    // The posting lists have numbers, by keyword, ascending. Returns those of the keywords of an item; an empty range
+    // of any numbers where none of them occurs.
+    struct Numbers {
+        std::size_t first;
+        std::size_t last;  // excluded
+    };
+    Numbers numbers(const Item& item) const;
+    std::size_t list_count() const { return positions_.size() - 1; }  // numbers
+    // Returns the place of a list in the list array.
+    std::uint64_t start(std::size_t number) const { return positions_[number]; }
+    // Posting lists of neighbouring numbers are neighbours in the list array: returns them as one span.
+    std::span<const std::uint32_t> lists(const Numbers& numbers) const;
+    std::span<const std::uint32_t> lists(const Item& item) const { return lists(numbers(item)); }
     // The rows of one keyword, ascending; a row is there once for each duplicate.
-    std::span<const std::uint32_t> list(std::uint32_t keyword) const;
-    // The posting lists of all keywords of an item are neighbours in the list array: returns them as one span.
-    std::span<const std::uint32_t> lists(const Item& item) const;
+    std::span<const std::uint32_t> list(std::uint32_t keyword) const { return lists(Item{keyword, keyword}); }
 
 private:
     std::uint32_t rows_ = 0;
     std::uint32_t longest_row_ = 0;
+    std::uint32_t most_repeats_ = 0;
     bool dense_ = false;
-    std::vector<std::uint32_t> keywords_;    // sparse: those that occur, ascending
-    std::vector<std::uint64_t> positions_;   // the start of each list; one more at the end
-    std::vector<std::uint32_t> list_array_;  // row numbers
+    BulkVector<std::uint32_t> keywords_;    // sparse: those that occur, ascending
+    BulkVector<std::uint64_t> positions_;   // the start of each list; one more at the end
+    BulkVector<std::uint32_t> list_array_;  // row numbers
 };
 
 struct CountedRow {
@@ -60,7 +75,8 @@ struct CountedRow {
 class CountWorkspace
 {
 public:
-    CountWorkspace();
+    // `slice_bytes`: of the counters that a search works on at a time. It changes the speed only.
+    explicit CountWorkspace(std::size_t slice_bytes = 262144);
     ~CountWorkspace();
     CountWorkspace(CountWorkspace&&) noexcept;
     CountWorkspace& operator=(CountWorkspace&&) noexcept;
@@ -75,11 +91,12 @@ struct MatchCounts {
     // The AuditThreshold of the count priority queue at the end (section 4.2, theorem 4.1): one more than the k-th
     // count; 1 where fewer than k rows match.
     std::uint32_t audit_threshold = 1;
+    std::uint32_t passed_rows = 0;  // the gate: at most k * audit_threshold
 };
 
 // Returns the k live rows of largest count, ties by row; rows of count 0 follow in row order where fewer match. By a
 // count priority queue: counters of just enough bits, a gate, and a table of the rows that passed it (algorithm 1).
-// `dead` may be empty.
+// `dead` may be empty. Throws BadRequest where a count might exceed 2^31 - 1.
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
                           CountWorkspace& workspace);
 

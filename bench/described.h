@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "methods/description.h"
 
@@ -14,6 +15,16 @@ inline const MethodDescription& method_named(const std::string& name)
     const MethodDescription* description = find_description(name.c_str());
     if (description == nullptr) throw std::runtime_error("unknown access method " + name);
     return *description;
+}
+
+// The methods that index vectors, in the order of the registry.
+inline std::vector<const MethodDescription*> vector_methods()
+{
+    std::vector<const MethodDescription*> methods;
+    for (const MethodDescription* description : method_descriptions()) {
+        if (takes_elements(*description, ElementType::float32)) methods.push_back(description);
+    }
+    return methods;
 }
 
 // The first method that may miss rows, and the first that links them.

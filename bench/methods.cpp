@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "methods/description.h"
+#include "described.h"
 
 namespace pgwarp::bench
 {
@@ -59,7 +59,7 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
     const Knob ef_search = {"hnsw.ef_search", static_cast<int>(k), 1000};
     const auto probes = [](std::size_t lists) { return Knob{"ivfflat.probes", 1, static_cast<int>(lists)}; };
     std::vector<Method> methods = {{"seqscan", Server::pgwarp, "", "", {}, {{}}, "", ""}};
-    for (const MethodDescription* description : method_descriptions()) add_forms(*description, rows, methods);
+    for (const MethodDescription* description : vector_methods()) add_forms(*description, rows, methods);
     const std::vector<Method> others = {
         {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, "", ""},
         {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, "", ""},
@@ -109,7 +109,7 @@ std::vector<Method> choose_methods(const std::vector<std::string>& names, std::s
 std::vector<Method> choose_pgwarp_indexes(const std::vector<std::string>& names, std::size_t rows, std::size_t k)
 {
     std::vector<std::string> all;
-    for (const MethodDescription* description : method_descriptions()) all.push_back(description->name);
+    for (const MethodDescription* description : vector_methods()) all.push_back(description->name);
     auto methods = choose_methods(names.empty() ? all : names, rows, k);
     for (const Method& method : methods) {
         if (method.server != Server::pgwarp || !method.indexed())

@@ -131,8 +131,10 @@ void run(const Arguments& arguments)
     const Data data = load(given, pool);
     cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0));
     std::string all;
-    for (const MethodDescription* description : method_descriptions())
+    for (const MethodDescription* description : method_descriptions()) {
+        if (!takes_elements(*description, ElementType::float32)) continue;
         all += (all.empty() ? "" : ",") + std::string(description->name);
+    }
     for (const std::string& name : given.texts("methods", all.c_str())) {
         const MethodDescription* method = find_description(name.c_str());
         if (method == nullptr) throw std::runtime_error("unknown method " + name);

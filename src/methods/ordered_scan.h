@@ -27,6 +27,9 @@ public:
     {
         return kept_.size() < k_ || (k_ > 0 && comes_before(result, kept_.front()));
     }
+    bool full() const { return kept_.size() == k_; }
+    // The distance of the k-th result; only when full() and k > 0.
+    double last_distance() const { return kept_.front().distance; }
     void offer(const RowResult& result)
     {
         if (kept_.size() < k_) {

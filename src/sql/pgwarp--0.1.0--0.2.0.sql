@@ -339,6 +339,35 @@ ALTER OPERATOR FAMILY bit_hamming_ops USING graph ADD FUNCTION 2 (bit, bit) pgwa
 
 ALTER OPERATOR FAMILY bit_jaccard_ops USING graph ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
 
+-- text: edit distances and operators
+
+CREATE FUNCTION edit_distance(text, text) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION edit_distance(text, text, at_most integer) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance_at_most' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION edit_distance_transpositions(text, text) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance_transpositions' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION text_edit_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION substring_edit_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_substring_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION jaro_winkler(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_jaro_winkler' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+
+CREATE OPERATOR <~~> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = text_edit_distance,
+	COMMUTATOR = '<~~>'
+);
+
+CREATE OPERATOR <<~~>> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = substring_edit_distance
+);
+
 -- state of the engine and of the resident indexes
 
 CREATE VIEW pgwarp_status_server AS
@@ -360,6 +389,27 @@ COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwar
 -- The function shows a role no indexes but those of tables that it may read; monitors see all.
 GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
 
+-- text by edit distance
+
+CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
+
+COMMENT ON ACCESS METHOD matchcount IS 'text by edit distance, over an inverted index of its parts';
+
+CREATE FUNCTION pgwarp_metric_edit(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE OPERATOR CLASS text_edit_ops
+	DEFAULT FOR TYPE text USING matchcount AS
+	OPERATOR 1 <~~> (text, text) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_edit(internal),
+	FUNCTION 2 pgwarp_element_text(internal);
+
 -- merges by the access method's handler, whatever the method is called
 
 CREATE OR REPLACE VIEW pgwarp_merge_progress AS
@@ -369,6 +419,7 @@ CREATE OR REPLACE VIEW pgwarp_merge_progress AS
 		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amhandler IN (
 			'pgwarp_exact_handler(internal)'::pg_catalog.regprocedure,
 			'pgwarp_ivfadc_handler(internal)'::pg_catalog.regprocedure,
-			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure)
+			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_matchcount_handler(internal)'::pg_catalog.regprocedure)
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
 		WHERE d.datname = pg_catalog.current_database());

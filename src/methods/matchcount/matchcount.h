@@ -4,6 +4,7 @@
 // lengths allow it.
 #pragma once
 
+#include "methods/matchcount/grams.h"
 #include "methods/method.h"
 
 namespace pgwarp::matchcount
@@ -11,6 +12,9 @@ namespace pgwarp::matchcount
 
 // The option for the number of characters of a gram.
 inline constexpr char option_gram[] = "gram";
+
+// Returns the form of the grams of an index with these options. Throws BadRequest for one out of range.
+GramForm gram_form(const ParameterList& options);
 
 // The distance that searches return and that the SQL operator <~~> has, as canonical distance of two texts.
 double edit_distance(const TextView& a, const TextView& b);

@@ -1,0 +1,265 @@
+// The search of one text.
+#include "methods/matchcount/text_search.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "methods/ordered_scan.h"
+#include "numeric/edit_scan.h"
+
+namespace pgwarp::matchcount
+{
+
+namespace
+{
+
+constexpr std::uint32_t block_texts = 16384;  // whose counters stay in the fastest cache
+constexpr std::uint32_t step_texts = 512;     // compared at a time
+constexpr std::uint32_t most_count = 255;     // of a block's counter, which stops there
+constexpr std::uint32_t candidates_at_a_time = 64;
+
+// Neighbours in the order of lengths, all on one side of the query's length.
+struct Block {
+    std::uint32_t begin;  // places
+    std::uint32_t end;
+    bool longer;        // than the query, or as long
+    std::uint32_t gap;  // the least difference of a length to the query's
+};
+
+using BlockCounts = std::array<std::uint8_t, block_texts>;
+
+class Search
+{
+public:
+    Search(const TextIndex& index, const TextQuery& query)
+        : index_(index), query_(query), scan_(query.text), first_(query.k)
+    {
+        append_grams(query.text, index.form, keywords_);
+        for (const std::uint32_t keyword : keywords_) {
+            const std::span<const std::uint32_t> list = index.lists.list(keyword);
+            if (!list.empty()) lists_.push_back(list);
+        }
+    }
+
+    // Compares all texts within this distance that may be among the first.
+    void compare_within(std::uint32_t limit, ThreadPool& pool);
+    // Forgets the results of a comparison within too small a distance.
+    void restart();
+    // Compares the texts that share most keywords with the query. Whether no other text can be among the first.
+    bool compare_candidates(CountWorkspace& workspace);
+
+    std::uint32_t wanted_candidates() const { return std::max(query_.least_candidates, 2 * std::min(query_.k, max_k)); }
+    bool full() const { return first_.full(); }
+    std::uint64_t compared() const { return compared_; }
+    std::vector<RowResult> take_sorted() { return first_.take_sorted(); }
+
+private:
+    std::uint32_t length() const { return query_.text.length; }
+    std::uint32_t gap_of(std::uint32_t place) const
+    {
+        const std::uint32_t other = index_.texts.length(place);
+        return other > length() ? other - length() : length() - other;
+    }
+    std::int64_t least_shared(std::uint32_t place, std::uint32_t limit) const
+    {
+        return least_shared_grams(length(), index_.texts.length(place), index_.form, limit);
+    }
+
+    std::vector<Block> blocks_within(std::uint32_t limit) const;
+    void compare_block(const Block& block);
+    void count_block(const Block& block, BlockCounts& counts) const;
+    void compare(std::span<const std::uint32_t> places);
+    void offer(std::span<const std::uint32_t> places, std::span<const std::uint32_t> distances);
+
+    const TextIndex& index_;
+    const TextQuery& query_;
+    const EditScan scan_;
+    std::vector<std::uint32_t> keywords_;
+    std::vector<std::span<const std::uint32_t>> lists_;
+    std::vector<std::uint32_t> done_;  // places that were compared before the blocks, ascending
+
+    std::mutex mutex_;
+    FirstRows first_;
+    std::atomic<std::uint32_t> limit_{no_edit_limit};  // the largest distance of interest
+    std::atomic<std::uint64_t> compared_{0};
+};
+
+void Search::offer(std::span<const std::uint32_t> places, std::span<const std::uint32_t> distances)
+{
+    const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (distances[i] > limit) continue;
+        const RowResult found{static_cast<double>(distances[i]), index_.texts.row(places[i])};
+        if (comes_before(query_.after, found)) first_.offer(found);
+    }
+    if (first_.full())
+        limit_.store(std::min(limit, static_cast<std::uint32_t>(first_.last_distance())), std::memory_order_relaxed);
+}
+
+void Search::compare(std::span<const std::uint32_t> places)
+{
+    if (query_.cancel != nullptr) query_.cancel->check();
+    thread_local std::vector<std::uint32_t> distances;
+    distances.resize(places.size());
+    scan_.distances(index_.texts.texts(), places, limit_.load(std::memory_order_relaxed), distances);
+    compared_.fetch_add(places.size(), std::memory_order_relaxed);
+    offer(places, distances);
+}
+
+bool Search::compare_candidates(CountWorkspace& workspace)
+{
+    std::vector<Item> items;
+    for (const std::uint32_t keyword : keywords_) items.push_back({keyword, keyword});
+    const std::uint32_t wanted = wanted_candidates();
+    const std::vector<CountedRow> rows = search_counts(index_.lists, items, wanted, query_.dead, workspace).rows;
+
+    std::vector<std::uint32_t> some;
+    for (std::size_t i = 0; i < rows.size();) {
+        const std::size_t end = std::min(rows.size(), i + candidates_at_a_time);
+        const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
+        some.clear();
+        for (; i < end; ++i) {
+            const auto [place, count] = rows[i];
+            if (gap_of(place) <= limit && count >= least_shared(place, limit)) some.push_back(place);
+        }
+        if (some.empty()) continue;
+        std::ranges::sort(some);
+        compare(some);
+    }
+    if (rows.size() < wanted) return true;
+    const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
+    if (first_.full() && rows.back().count < least_shared_grams(length(), length(), index_.form, limit)) return true;
+    for (const CountedRow& row : rows) done_.push_back(row.row);
+    std::ranges::sort(done_);
+    return false;
+}
+
+// Nearest lengths first.
+std::vector<Block> Search::blocks_within(std::uint32_t limit) const
+{
+    const TextsByLength& texts = index_.texts;
+    const std::uint64_t shortest = length() > limit ? length() - limit : 0;
+    const std::uint32_t first = texts.first_of_length(shortest);
+    const std::uint32_t middle = texts.first_of_length(length());
+    const std::uint32_t last = texts.first_of_length(std::uint64_t{length()} + limit + 1);
+    std::vector<Block> blocks;
+    for (std::uint32_t begin = middle; begin < last; begin += std::min(block_texts, last - begin))
+        blocks.push_back({begin, begin + std::min(block_texts, last - begin), true, gap_of(begin)});
+    for (std::uint32_t end = middle; end > first; end -= std::min(block_texts, end - first))
+        blocks.push_back({end - std::min(block_texts, end - first), end, false, gap_of(end - 1)});
+    std::ranges::stable_sort(blocks, {}, &Block::gap);
+    return blocks;
+}
+
+// Sets counts[i] to the number of keywords that the query shares with the block's text i.
+void Search::count_block(const Block& block, BlockCounts& counts) const
+{
+    std::fill_n(counts.begin(), block.end - block.begin, std::uint8_t{0});
+    for (const std::span<const std::uint32_t> list : lists_) {
+        const auto begin = std::ranges::lower_bound(list, block.begin);
+        for (auto place = begin; place != list.end() && *place < block.end; ++place) {
+            std::uint8_t& count = counts[*place - block.begin];
+            count = static_cast<std::uint8_t>(count + (count < most_count));
+        }
+    }
+}
+
+void Search::compare_block(const Block& block)
+{
+    thread_local BlockCounts counts;
+    thread_local std::vector<std::uint32_t> places;
+    places.clear();
+    // Lengths ascend, so the bound of the first text holds for all.
+    const bool counted = least_shared(block.begin, limit_.load(std::memory_order_relaxed)) > 0;
+    if (counted) count_block(block, counts);
+    const std::uint32_t steps = (block.end - block.begin + step_texts - 1) / step_texts;
+    for (std::uint32_t step = 0; step < steps; ++step) {
+        // Nearest lengths first.
+        const std::uint32_t number = block.longer ? step : steps - 1 - step;
+        const std::uint32_t begin = block.begin + number * step_texts;
+        const std::uint32_t end = std::min(block.end, begin + step_texts);
+        const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
+        if (gap_of(block.longer ? begin : end - 1) > limit) break;
+        const std::int64_t least = std::min<std::int64_t>(least_shared(begin, limit), most_count);
+        auto done = std::ranges::lower_bound(done_, begin);
+        for (std::uint32_t place = begin; place < end; ++place) {
+            if (counted && counts[place - block.begin] < least) continue;
+            while (done != done_.end() && *done < place) ++done;
+            if ((done != done_.end() && *done == place) || bit_is_set(query_.dead, place)) continue;
+            places.push_back(place);
+        }
+        if (places.size() < step_texts) continue;
+        compare(places);
+        places.clear();
+    }
+    if (!places.empty()) compare(places);
+}
+
+void Search::compare_within(std::uint32_t limit, ThreadPool& pool)
+{
+    limit_ = std::min(limit_.load(), limit);
+    const std::vector<Block> blocks = blocks_within(limit_);
+    pool.parallel_for(blocks.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            if (blocks[i].gap <= limit_.load(std::memory_order_relaxed)) compare_block(blocks[i]);
+    });
+}
+
+void Search::restart()
+{
+    first_ = FirstRows(query_.k);
+    limit_ = no_edit_limit;
+}
+
+// A distance for which a text has to share a third of the query's keywords.
+std::uint32_t small_distance(const TextView& text, const GramForm& form)
+{
+    return 2 * text.length / (3 * form.n);
+}
+
+}  // namespace
+
+TextIndex make_text_index(const RowView& rows, const GramForm& form, ThreadPool& pool)
+{
+    TextsByLength texts(rows, pool);
+    const std::uint32_t count = texts.count();
+    BulkVector<std::uint64_t> offsets(std::size_t{count} + 1);
+    offsets[0] = 0;
+    for (std::uint32_t place = 0; place < count; ++place)
+        offsets[place + 1] = offsets[place] + texts.length(place) + form.n - 1;
+    BulkVector<std::uint32_t> keywords(offsets.back());
+    pool.parallel_for(count, 1024, [&](std::size_t begin, std::size_t end) {
+        std::vector<std::uint32_t> some;
+        for (std::size_t place = begin; place < end; ++place) {
+            some.clear();
+            append_grams(texts.text(static_cast<std::uint32_t>(place)), form, some);
+            std::ranges::copy(some, keywords.begin() + static_cast<std::ptrdiff_t>(offsets[place]));
+        }
+    });
+    KeywordLists lists({offsets, keywords}, pool);
+    return {form, std::move(texts), std::move(lists)};
+}
+
+std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& query, CountWorkspace& workspace,
+                                    ThreadPool& pool, SearchPath* path)
+{
+    if (query.k == 0) return {};
+    Search search(index, query);
+    SearchPath taken;
+    const bool from_front = query.after.distance < 0;
+    if (from_front) search.compare_within(small_distance(query.text, index.form), pool);
+    if (!search.full()) {
+        search.restart();
+        taken.candidates = from_front && search.wanted_candidates() < index.texts.count() / 2;
+        taken.proved = taken.candidates && search.compare_candidates(workspace);
+        if (!taken.proved) search.compare_within(no_edit_limit, pool);
+    }
+    taken.compared = search.compared();
+    if (path != nullptr) *path = taken;
+    return search.take_sorted();
+}
+
+}  // namespace pgwarp::matchcount

@@ -1,0 +1,54 @@
+// The search of one text among those of an index (GENIE, section 6.1). Every answer is exact; counts of shared grams
+// only tell which comparisons can be left out.
+//
+// A text within distance tau of a query Q has a length L within tau of |Q|, and shares at least
+// least_shared_grams(|Q|, L, tau) keywords with it (theorem 6.1). The search first compares the texts within a small
+// distance, because few share so many keywords. Where fewer than k are that near, the texts that share most keywords
+// are candidates, and their k-th distance is tau. A text that is no candidate shares no more keywords than the last
+// candidate: where that is less than the bound, the answer is proved (theorem 6.2). Otherwise all texts within tau are
+// compared, nearest lengths first, and tau falls with the k-th distance.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "methods/matchcount/grams.h"
+#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/texts_by_length.h"
+#include "methods/method.h"
+
+namespace pgwarp::matchcount
+{
+
+// The mirror of an index of texts. A row of the lists is a place in the order of lengths.
+struct TextIndex {
+    GramForm form;
+    TextsByLength texts;
+    KeywordLists lists;
+};
+
+// Makes the mirror of valid texts.
+TextIndex make_text_index(const RowView& rows, const GramForm& form, ThreadPool& pool);
+
+struct TextQuery {
+    TextView text;
+    std::uint32_t k = 0;
+    RowBitmap dead;             // places
+    RowResult after = {-1, 0};  // results up to this one, in order of (distance, row), are left out
+    std::uint32_t least_candidates = 500;
+    const CancelToken* cancel = nullptr;
+};
+
+// How an answer was found, for tests and benchmarks.
+struct SearchPath {
+    bool candidates = false;     // few texts were within a small distance
+    bool proved = false;         // the counts of candidates proved the answer
+    std::uint64_t compared = 0;  // texts
+};
+
+// Returns the k nearest live rows behind `after`, by (distance, row). Throws Cancelled.
+std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& query, CountWorkspace& workspace,
+                                    ThreadPool& pool, SearchPath* path = nullptr);
+
+}  // namespace pgwarp::matchcount

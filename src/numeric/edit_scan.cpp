@@ -1,0 +1,318 @@
+// Edit distances of one pattern to many rows by SIMD with run-time dispatch (Highway). A lane holds the differences of
+// one row's column; rows are compared in batches, and the masks of their next characters are laid out lane by lane.
+#include "numeric/edit_scan.h"
+
+#include <algorithm>
+#include <limits>
+
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "numeric/edit_scan.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace pgwarp::HWY_NAMESPACE
+{
+namespace hn = hwy::HWY_NAMESPACE;
+namespace
+{
+
+// Some vectors of rows, whose columns are independent: one vector's instructions wait for each other.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+class Batch
+{
+    using Lanes = hn::ScalableTag<Lane>;
+    using Vector = hn::Vec<Lanes>;
+    static constexpr std::size_t lane_count = hn::MaxLanes(Lanes());
+    static constexpr std::size_t step_columns = 16;  // between two looks at the distances
+
+public:
+    static constexpr std::size_t capacity = vectors * lane_count;
+
+    Batch(const EditMasks& masks, std::uint32_t at_most) : masks_(masks), at_most_(std::min(at_most, no_edit_limit - 1))
+    {
+    }
+
+    bool full() const { return count_ == capacity; }
+    void add(const TextView& text, std::uint32_t* out)
+    {
+        texts_[count_] = text;
+        lengths_[count_] = text.length;
+        outs_[count_++] = out;
+    }
+    void compare();
+
+private:
+    HWY_INLINE void lay_out_masks(std::uint32_t begin, std::uint32_t end);
+    template <class Character>
+    HWY_INLINE void lay_out_row(std::size_t row, const Character* characters, std::uint32_t count);
+    HWY_INLINE void pass_columns(std::uint32_t first, std::uint32_t count);
+    HWY_INLINE void measure();
+    HWY_INLINE std::uint32_t next_end(std::uint32_t column, std::uint32_t end) const;
+    HWY_INLINE bool decided(std::uint32_t column) const;
+    HWY_INLINE void take_ended(std::uint32_t column);
+
+    const EditMasks& masks_;
+    std::int64_t at_most_;
+    std::size_t count_ = 0;
+    TextView texts_[capacity];
+    std::uint32_t lengths_[capacity];
+    std::uint32_t* outs_[capacity];
+    HWY_ALIGN Lane plus_[blocks][capacity];   // the last column: rows of the table that are one above the row before
+    HWY_ALIGN Lane minus_[blocks][capacity];  // and one below
+    HWY_ALIGN Lane next_masks_[step_columns][blocks][capacity];
+    std::int32_t differences_[capacity];  // of the column's last value and its first
+};
+
+// Compares all rows of the batch and empties it.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void Batch<Lane, blocks, vectors>::compare()
+{
+    for (std::size_t i = count_; i < capacity; ++i) lengths_[i] = 0;
+    std::fill_n(plus_[0], blocks * capacity, static_cast<Lane>(~Lane{0}));
+    std::fill_n(minus_[0], blocks * capacity, Lane{0});
+    const std::uint32_t longest = *std::max_element(lengths_, lengths_ + capacity);
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (lengths_[i] == 0) *outs_[i] = masks_.length();
+    }
+    for (std::uint32_t column = 0; column < longest;) {
+        const std::uint32_t step_begin = column;
+        const std::uint32_t step_end = std::min<std::uint32_t>(longest, step_begin + step_columns);
+        lay_out_masks(step_begin, step_end);
+        while (column < step_end) {
+            const std::uint32_t next = next_end(column, step_end);
+            pass_columns(column - step_begin, next - column);
+            column = next;
+            measure();
+            take_ended(column);
+        }
+        if (decided(column)) break;
+    }
+    count_ = 0;
+}
+
+// Returns the number of columns at which the next row ends, or `end` if that is less.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+std::uint32_t Batch<Lane, blocks, vectors>::next_end(std::uint32_t column, std::uint32_t end) const
+{
+    for (const std::uint32_t length : lengths_) end = std::min(end, length > column ? length : end);
+    return end;
+}
+
+// Looks up the masks of the rows' characters [begin, end). Rows that have ended have none, because nobody reads their
+// lanes any more.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void Batch<Lane, blocks, vectors>::lay_out_masks(std::uint32_t begin, std::uint32_t end)
+{
+    for (std::size_t row = 0; row < count_; ++row) {
+        const TextView& text = texts_[row];
+        if (text.length <= begin) continue;
+        const std::uint32_t count = std::min(text.length, end) - begin;
+        if (text.bytes_each == 1) lay_out_row(row, static_cast<const std::uint8_t*>(text.characters) + begin, count);
+        if (text.bytes_each == 2) lay_out_row(row, static_cast<const std::uint16_t*>(text.characters) + begin, count);
+        if (text.bytes_each == 4) lay_out_row(row, static_cast<const std::uint32_t*>(text.characters) + begin, count);
+    }
+}
+
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+template <class Character>
+void Batch<Lane, blocks, vectors>::lay_out_row(std::size_t row, const Character* characters, std::uint32_t count)
+{
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint64_t* masks = masks_.of(characters[i]);
+        for (std::uint32_t b = 0; b < blocks; ++b) next_masks_[i][b][row] = static_cast<Lane>(masks[b]);
+    }
+}
+
+// Goes on by these columns of the step, in registers.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void Batch<Lane, blocks, vectors>::pass_columns(std::uint32_t first, std::uint32_t count)
+{
+    const Lanes lanes;
+    constexpr int top = static_cast<int>(sizeof(Lane) * 8) - 1;
+    const Vector one = hn::Set(lanes, Lane{1});
+    Vector plus[blocks][vectors];
+    Vector minus[blocks][vectors];
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+            plus[b][v] = hn::Load(lanes, plus_[b] + v * lane_count);
+            minus[b][v] = hn::Load(lanes, minus_[b] + v * lane_count);
+        }
+    }
+    for (std::uint32_t column = first; column < first + count; ++column) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+            // The first row of the table grows by 1 in each column.
+            Vector plus_carry = one;
+            Vector minus_carry = hn::Zero(lanes);
+            for (std::uint32_t b = 0; b < blocks; ++b) {
+                const Vector match = hn::Load(lanes, next_masks_[column][b] + v * lane_count);
+                const Vector p = plus[b][v];
+                const Vector m = minus[b][v];
+                const Vector start = b == 0 ? match : hn::Or(match, minus_carry);
+                const Vector sum = hn::Add(hn::And(start, p), p);
+                const Vector diagonal = hn::Or(hn::Xor(sum, p), hn::Or(start, m));
+                const Vector right_plus = hn::Or(m, hn::Not(hn::Or(diagonal, p)));
+                const Vector right_minus = hn::And(diagonal, p);
+                const Vector shifted_plus = hn::Or(hn::Add(right_plus, right_plus), plus_carry);
+                const Vector doubled_minus = hn::Add(right_minus, right_minus);
+                const Vector shifted_minus = b == 0 ? doubled_minus : hn::Or(doubled_minus, minus_carry);
+                plus[b][v] = hn::Or(shifted_minus, hn::Not(hn::Or(diagonal, shifted_plus)));
+                minus[b][v] = hn::And(shifted_plus, diagonal);
+                if (b + 1 == blocks) continue;
+                plus_carry = hn::ShiftRight<top>(right_plus);
+                minus_carry = hn::ShiftRight<top>(right_minus);
+            }
+        }
+    }
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+            hn::Store(plus[b][v], lanes, plus_[b] + v * lane_count);
+            hn::Store(minus[b][v], lanes, minus_[b] + v * lane_count);
+        }
+    }
+}
+
+// Sums the differences of the column: its last value is its first plus them.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void Batch<Lane, blocks, vectors>::measure()
+{
+    const Lanes lanes;
+    const std::uint32_t last_rows = masks_.length() - (blocks - 1) * static_cast<std::uint32_t>(sizeof(Lane) * 8);
+    const Vector last_mask = hn::Set(lanes, static_cast<Lane>(~std::uint64_t{0} >> (64 - last_rows)));
+    for (std::size_t v = 0; v < vectors; ++v) {
+        Vector sum = hn::Zero(lanes);
+        for (std::uint32_t b = 0; b < blocks; ++b) {
+            Vector plus = hn::Load(lanes, plus_[b] + v * lane_count);
+            Vector minus = hn::Load(lanes, minus_[b] + v * lane_count);
+            if (b + 1 == blocks) {
+                plus = hn::And(plus, last_mask);
+                minus = hn::And(minus, last_mask);
+            }
+            sum = hn::Add(sum, hn::Sub(hn::PopulationCount(plus), hn::PopulationCount(minus)));
+        }
+        HWY_ALIGN Lane sums[lane_count];
+        hn::Store(sum, lanes, sums);
+        for (std::size_t i = 0; i < lane_count; ++i)
+            differences_[v * lane_count + i] =
+                static_cast<std::int32_t>(static_cast<std::make_signed_t<Lane>>(sums[i]));
+    }
+}
+
+// Whether the distances of all rows that have not ended are known to exceed the limit, which they then get as a result.
+// From `column` on the last value of a column falls by at most 1 a column.
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+bool Batch<Lane, blocks, vectors>::decided(std::uint32_t column) const
+{
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (lengths_[i] > column && 2 * std::int64_t{column} + differences_[i] - lengths_[i] <= at_most_) return false;
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (lengths_[i] > column) *outs_[i] = static_cast<std::uint32_t>(at_most_ + 1);
+    }
+    return true;
+}
+
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void Batch<Lane, blocks, vectors>::take_ended(std::uint32_t column)
+{
+    for (std::size_t i = 0; i < count_; ++i) {
+        if (lengths_[i] == column) *outs_[i] = static_cast<std::uint32_t>(std::int64_t{column} + differences_[i]);
+    }
+}
+
+template <class Lane, std::uint32_t blocks, std::size_t vectors>
+void scan(const EditMasks& masks, const RowView& rows, const std::uint32_t* ids, std::size_t count,
+          std::uint32_t at_most, std::uint32_t* out)
+{
+    constexpr std::size_t ahead = 32;
+    const std::uint32_t length = masks.length();
+    Batch<Lane, blocks, vectors> batch(masks, at_most);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i + ahead < count) hwy::Prefetch(rows.list(ids[i + ahead]).data());
+        const TextView text = view_text(rows.list(ids[i]));
+        if (std::max(text.length, length) - std::min(text.length, length) > at_most) {
+            out[i] = at_most + 1;
+            continue;
+        }
+        batch.add(text, out + i);
+        if (batch.full()) batch.compare();
+    }
+    batch.compare();
+}
+
+// The entry point of one target: dispatch needs functions that are no templates.
+void scan_rows(const EditMasks& masks, const RowView& rows, const std::uint32_t* ids, std::size_t count,
+               std::uint32_t at_most, std::uint32_t* out)
+{
+    if (masks.length() <= 16) return scan<std::uint16_t, 1, 2>(masks, rows, ids, count, at_most, out);
+    if (masks.length() <= 32) return scan<std::uint32_t, 1, 2>(masks, rows, ids, count, at_most, out);
+    if (masks.blocks() == 1) return scan<std::uint64_t, 1, 2>(masks, rows, ids, count, at_most, out);
+    if (masks.blocks() == 2) return scan<std::uint64_t, 2, 2>(masks, rows, ids, count, at_most, out);
+    if (masks.blocks() == 3) return scan<std::uint64_t, 3, 1>(masks, rows, ids, count, at_most, out);
+    return scan<std::uint64_t, 4, 1>(masks, rows, ids, count, at_most, out);
+}
+
+}  // namespace
+}  // namespace pgwarp::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pgwarp
+{
+
+HWY_EXPORT(scan_rows);
+
+namespace
+{
+
+void compare_row_by_row(const TextView& pattern, const RowView& rows, std::span<const std::uint32_t> ids,
+                        std::uint32_t at_most, std::span<std::uint32_t> out)
+{
+    std::vector<std::uint64_t> memory(EditPattern::memory_words(pattern));
+    const EditPattern compared(pattern, EditKind::levenshtein, memory.data());
+    for (std::size_t i = 0; i < ids.size(); ++i) out[i] = compared.distance(view_text(rows.list(ids[i])), at_most);
+}
+
+}  // namespace
+
+EditMasks::EditMasks(const TextView& pattern)
+    : length_(pattern.length),
+      blocks_((pattern.length + 63) / 64),
+      masks_(std::size_t{bytes + 1} * blocks_),
+      wide_characters_(wide_places),
+      wide_slots_(wide_places, bytes)
+{
+    for (std::uint32_t i = 0; i < length_; ++i) {
+        const std::uint32_t character = pattern[i];
+        const std::uint32_t place = character < bytes ? 0 : wide_place(character);
+        if (character >= bytes && wide_characters_[place] == 0) {
+            wide_characters_[place] = character;
+            wide_slots_[place] = static_cast<std::uint16_t>(masks_.size() / blocks_);
+            masks_.resize(masks_.size() + blocks_);
+        }
+        const std::uint32_t slot = character < bytes ? character : wide_slots_[place];
+        masks_[std::size_t{slot} * blocks_ + i / 64] |= std::uint64_t{1} << i % 64;
+    }
+}
+
+EditScan::EditScan(const TextView& pattern)
+    : words_(text_words(pattern.length, pattern.bytes_each)),
+      masks_(pattern.length <= EditMasks::most_characters ? pattern : TextView())
+{
+    std::copy_n(static_cast<const std::uint32_t*>(pattern.characters), words_.size() - 1, words_.begin() + 1);
+    words_[0] = pattern.length | (pattern.bytes_each >> 1) << text_length_bits;
+}
+
+void EditScan::distances(const RowView& rows, std::span<const std::uint32_t> ids, std::uint32_t at_most,
+                         std::span<std::uint32_t> out) const
+{
+    if (masks_.length() == 0) return compare_row_by_row(view_text(words_), rows, ids, at_most, out);
+    HWY_DYNAMIC_DISPATCH(scan_rows)(masks_, rows, ids.data(), ids.size(), at_most, out.data());
+}
+
+}  // namespace pgwarp
+#endif

@@ -339,6 +339,35 @@ ALTER OPERATOR FAMILY bit_hamming_ops USING graph ADD FUNCTION 2 (bit, bit) pgwa
 
 ALTER OPERATOR FAMILY bit_jaccard_ops USING graph ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
 
+-- text: edit distances and operators
+
+CREATE FUNCTION edit_distance(text, text) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION edit_distance(text, text, at_most integer) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance_at_most' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION edit_distance_transpositions(text, text) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_edit_distance_transpositions' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION text_edit_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION substring_edit_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_substring_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION jaro_winkler(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_jaro_winkler' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+
+CREATE OPERATOR <~~> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = text_edit_distance,
+	COMMUTATOR = '<~~>'
+);
+
+CREATE OPERATOR <<~~>> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = substring_edit_distance
+);
+
 -- state of the engine and of the resident indexes
 
 CREATE VIEW pgwarp_status_server AS

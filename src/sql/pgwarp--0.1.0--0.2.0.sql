@@ -389,6 +389,27 @@ COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwar
 -- The function shows a role no indexes but those of tables that it may read; monitors see all.
 GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
 
+-- text by edit distance
+
+CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
+
+COMMENT ON ACCESS METHOD matchcount IS 'text by edit distance, over an inverted index of its parts';
+
+CREATE FUNCTION pgwarp_metric_edit(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE OPERATOR CLASS text_edit_ops
+	DEFAULT FOR TYPE text USING matchcount AS
+	OPERATOR 1 <~~> (text, text) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_edit(internal),
+	FUNCTION 2 pgwarp_element_text(internal);
+
 -- merges by the access method's handler, whatever the method is called
 
 CREATE OR REPLACE VIEW pgwarp_merge_progress AS
@@ -398,6 +419,7 @@ CREATE OR REPLACE VIEW pgwarp_merge_progress AS
 		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amhandler IN (
 			'pgwarp_exact_handler(internal)'::pg_catalog.regprocedure,
 			'pgwarp_ivfadc_handler(internal)'::pg_catalog.regprocedure,
-			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure)
+			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_matchcount_handler(internal)'::pg_catalog.regprocedure)
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
 		WHERE d.datname = pg_catalog.current_database());

@@ -18,10 +18,15 @@ namespace pgwarp
 namespace
 {
 
+bool is_vector(ElementType element)
+{
+    return element == ElementType::float32 || element == ElementType::float16 || element == ElementType::bit;
+}
+
 bool element_of_number(int32 number, ElementType* element)
 {
     *element = static_cast<ElementType>(number);
-    return *element == ElementType::float32 || *element == ElementType::float16 || *element == ElementType::bit;
+    return is_vector(*element) || *element == ElementType::text;
 }
 
 // A text column of a function's catalog row, or "".
@@ -94,7 +99,8 @@ bool find_element_type(Oid type, ElementType* element)
     const Oid family = get_opclass_family(operator_class);
     const Oid function = get_opfamily_proc(family, base, base, element_support);
     if (OidIsValid(function)) {
-        return element_of_number(DatumGetInt32(OidFunctionCall1(function, PointerGetDatum(nullptr))), element);
+        *element = static_cast<ElementType>(DatumGetInt32(OidFunctionCall1(function, PointerGetDatum(nullptr))));
+        return is_vector(*element);
     }
     return element_by_output(base, get_opfamily_proc(family, base, base, metric_support), element);
 }

@@ -1,4 +1,4 @@
-// The SQL types that are vectors, and their element types, found through the operator classes of the types.
+// The element types of SQL types and of indexes, found through the operator classes of the types.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -15,7 +15,7 @@ inline constexpr uint16 element_support = 2;
 // Finds the element type of a SQL type, or of a domain over it. False when the type is no vector type.
 bool find_element_type(Oid type, ElementType* element);
 
-// The element type of the index's key column. Raises an error when the column has no vector type.
+// The element type of the index's key column, which may be text. Raises an error when it has none.
 ElementType index_element_type(Relation index);
 
 }  // namespace pgwarp

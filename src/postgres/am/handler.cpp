@@ -98,6 +98,11 @@ PGWARP_FUNCTION(pgwarp_metric_jaccard)
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::jaccard));
 }
 
+PGWARP_FUNCTION(pgwarp_metric_edit)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::edit));
+}
+
 // Support function 2 returns the element type.
 PGWARP_FUNCTION(pgwarp_element_float32)
 {
@@ -112,4 +117,9 @@ PGWARP_FUNCTION(pgwarp_element_float16)
 PGWARP_FUNCTION(pgwarp_element_bit)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::bit));
+}
+
+PGWARP_FUNCTION(pgwarp_element_text)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::text));
 }

@@ -184,27 +184,43 @@ void check_bit_column(const MethodDescription& method, Form_pg_attribute column)
     }
 }
 
-}  // namespace
-
-IndexShape index_shape(Relation index)
+// Returns the number of dimensions of a vector column as an index's shape counts them.
+uint32 column_dimensions(const MethodDescription& method, ElementType element, Form_pg_attribute column)
 {
-    const Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), 0);
-    const ElementType element = index_element_type(index);
     if (column->atttypmod < 1) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("column does not have dimensions"),
                         errhint("Give the column a fixed number of dimensions, such as %s(128), or index an "
                                 "expression with a cast to one.",
                                 element_type_name(element))));
     }
+    const auto dimensions = static_cast<uint32>(column->atttypmod);
+    if (element != ElementType::bit) return dimensions;
+    check_bit_column(method, column);
+    return static_cast<uint32>(words_of_bits(dimensions));
+}
+
+// Whether a metric compares values of this element type.
+bool compares(Metric metric, ElementType element)
+{
+    if (is_of_bits(metric)) return element == ElementType::bit;
+    if (metric == Metric::edit) return element == ElementType::text;
+    return element == ElementType::float32 || element == ElementType::float16;
+}
+
+}  // namespace
+
+IndexShape index_shape(Relation index)
+{
+    const ElementType element = index_element_type(index);
     const MethodDescription& method = access_method_of(index);
-    if (element == ElementType::bit) check_bit_column(method, column);
     IndexShape shape = {};
     shape.method = method.method;
     shape.element = element;
     shape.metric = static_cast<uint8>(index_metric(index));
-    shape.dimensions = static_cast<uint32>(column->atttypmod);
-    if (element == ElementType::bit) shape.dimensions = static_cast<uint32>(words_of_bits(shape.dimensions));
-    if (is_of_bits(index_metric(index)) != (element == ElementType::bit)) {
+    if (!is_list(element)) {
+        shape.dimensions = column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), 0));
+    }
+    if (!compares(index_metric(index), element)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
                         errmsg("index \"%s\" cannot compare values of type %s by its operator class's metric",
                                RelationGetRelationName(index), element_type_name(element))));

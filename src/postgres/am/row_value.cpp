@@ -1,8 +1,9 @@
-// Reads vectors of every element type for builds and inserts.
+// Reads vectors of every element type, and text, for builds and inserts.
 #include "postgres/am/row_value.h"
 #include "methods/description.h"
 #include "postgres/storage/stored_value.h"
 #include "postgres/types/any_vector.h"
+#include "postgres/types/text_row.h"
 
 namespace pgwarp
 {
@@ -33,7 +34,13 @@ bool index_row_value(const IndexShape& shape, Datum value, float* out)
     return raw ? !zero : normalise(out, shape.dimensions);
 }
 
-bool index_stored_value(const IndexShape& shape, Datum value, char* out)
+RowView index_list_value(Datum value)
+{
+    return read_text_row(value);
+}
+
+// Writes a vector in the form of the delta logs. False when such a row isn't indexed.
+static bool write_stored_vector(const IndexShape& shape, Datum value, char* out)
 {
     if (shape.element != ElementType::float16) return index_row_value(shape, value, reinterpret_cast<float*>(out));
     const AnyVector vector = read_any_vector(shape.element, value);
@@ -42,6 +49,23 @@ bool index_stored_value(const IndexShape& shape, Datum value, char* out)
     const bool indexed = shape.metric != static_cast<uint8>(Metric::cosine) || !is_zero(vector);
     free_any_vector(vector);
     return indexed;
+}
+
+StoredRow index_stored_value(const IndexShape& shape, Datum value, Size room)
+{
+    StoredRow stored = {nullptr, stored_value_bytes(shape)};
+    if (is_list(shape.element)) {
+        const RowView row = index_list_value(value);
+        stored.length = static_cast<uint32>(sizeof(uint32) * row.word_count());
+        stored.bytes = static_cast<char*>(palloc(stored.length + room));
+        memcpy(stored.bytes, row.words, stored.length);
+        return stored;
+    }
+    stored.bytes = static_cast<char*>(palloc(stored.length + room));
+    if (write_stored_vector(shape, value, stored.bytes)) return stored;
+    pfree(stored.bytes);
+    stored.bytes = nullptr;
+    return stored;
 }
 
 }  // namespace pgwarp

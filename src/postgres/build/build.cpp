@@ -116,6 +116,19 @@ void run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* buil
     end_collected_rows(&collected);
 }
 
+// Give the row to the engine. False when such a row has no place.
+bool send_row(RowCollector* collector, Tid address, ItemPointer tid, Datum value)
+{
+    const IndexShape& shape = collector->build->shape;
+    if (is_list(shape.element)) {
+        add_row(collector->sink, address, index_list_value(value));
+        return true;
+    }
+    if (!index_row_value(shape, value, next_row(collector->sink))) return false;
+    add_row(collector->sink, tid);
+    return true;
+}
+
 }  // namespace
 
 RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced)
@@ -151,14 +164,13 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
         MemoryContextSwitchTo(row);
     }
     MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
-    const bool indexed = index_row_value(collector->build->shape, values[0], next_row(collector->sink));
+    const bool indexed = send_row(collector, address, tid, values[0]);
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
     if (!indexed) {
         add_unplaced(collector->unplaced, {address, UnplacedKind::not_a_number});
         return;
     }
-    add_row(collector->sink, tid);
     collector->indexed += 1;
     if (collector->included == nullptr) return;
     outer = MemoryContextSwitchTo(collector->row_context);

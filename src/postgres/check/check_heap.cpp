@@ -100,7 +100,7 @@ bool take_unplaced(HeapCheck* heap)
 
 bool has_place(HeapCheck* heap, const Datum* values, const bool* nulls)
 {
-    if (nulls[0]) return false;
+    if (nulls[0] || is_list(heap->check->meta.shape.element)) return !nulls[0];
     MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
     const bool placed = index_row_value(heap->check->meta.shape, values[0], heap->vector);
     MemoryContextSwitchTo(outer);

@@ -15,7 +15,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 most_wanted = 1024;  // rows searched for ahead; a scan that needs more searches by itself
+constexpr uint32 usual_text_words = 64;  // of a query
+constexpr uint32 most_wanted = 1024;     // rows searched for ahead; a scan that needs more searches by itself
 // If more than one in this many used answers was too short, the later answers of the batch are deepened together.
 constexpr uint32 few_short_rows = 8;
 constexpr double filters_most = 2;    // rows taken per row of the LIMIT, from which on filters run ahead
@@ -283,7 +284,8 @@ uint32 most_queries_ahead(const AnswerCache& cache)
         (cache.is_filtered ? plan_normal_search : plan_rungs)(cache.index, state, cache.next_wanted, &request);
         ask_for_places(cache.index, &request);
     }
-    return queries_per_request(cache.dimensions, request);
+    // Queries of text are taken for short ones; longer ones are searched for in more requests.
+    return queries_per_request(cache.dimensions > 0 ? cache.dimensions : usual_text_words, request);
 }
 
 void drop_next_batch(AnswerCache* cache)

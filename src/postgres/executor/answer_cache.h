@@ -41,7 +41,7 @@ struct AnswerCache : JoinAnswers {
     const EState* executor;  // only scans of this execution use the cache
     Relation index;
     Metric metric;
-    uint32 dimensions;
+    uint32 dimensions;      // 0: of text
     MemoryContext context;  // of the batch
     RowView queries;        // [count], in the form that the engine expects
     BatchAnswer* answers;   // [count]

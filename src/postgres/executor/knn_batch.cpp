@@ -8,7 +8,6 @@
 #include "postgres/executor/knn_batch_plan.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
-#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "commands/explain.h"
@@ -41,7 +40,7 @@ struct RowBatch {
     MemoryContext context;
     BatchRow* rows;
     uint32 row_count;
-    float** queries;  // for each cache [query_count][dimensions], in the form that the engine expects
+    QueryRows* queries;  // for each cache [query_count]
     uint32 query_count;
     BatchAhead ahead;  // the search, if it was begun while the batch before was joined
 };
@@ -57,7 +56,7 @@ struct KnnBatchState {
     bool prepared;        // the fields up to next_row are set
     AnswerCache* caches;  // one for each index
     uint32 cache_count;
-    int dimensions;  // of all indexes, as SQL counts them; -1 when they differ: then no query is searched for ahead
+    int length;  // query_length() of all indexes; -1 when they differ: then no query is searched for ahead
     RowBatch* current;
     RowBatch* next;  // read while the current batch is joined, and searched for by the engine meanwhile
     uint32 next_row;
@@ -167,7 +166,7 @@ RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
 {
     auto* batch = static_cast<RowBatch*>(palloc0(sizeof(RowBatch)));
     batch->context = AllocSetContextCreate(executor->es_query_cxt, "KnnBatch", ALLOCSET_DEFAULT_SIZES);
-    batch->queries = static_cast<float**>(palloc0(sizeof(float*) * state->cache_count));
+    batch->queries = static_cast<QueryRows*>(palloc0(sizeof(QueryRows) * state->cache_count));
     return batch;
 }
 
@@ -183,8 +182,8 @@ void prepare(KnnBatchState* state)
     for (uint32 i = 0; i < state->cache_count; ++i) {
         AnswerCache* cache = &state->caches[i];
         prepare_cache(state, cache, list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
-        const int dimensions = index_dimensions(cache->index);
-        state->dimensions = i == 0 || state->dimensions == dimensions ? dimensions : -1;
+        const int length = query_length(state->element, cache->index);
+        state->length = i == 0 || state->length == length ? length : -1;
     }
     state->prepared = true;
     MemoryContextSwitchTo(outer);
@@ -242,27 +241,22 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     MemoryContext outer = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
     bool is_null = false;
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
-    if (!is_null) {
-        const AnyVector vector = read_any_vector(state->element, value);
-        if (vector.dim == state->dimensions) {
-            const float* query = floats_of(vector);
-            for (uint32 i = 0; i < state->cache_count; ++i) {
-                const AnswerCache& cache = state->caches[i];
-                float* sent = batch->queries[i] + uint64{batch->query_count} * cache.dimensions;
-                if (prepare_query(cache.metric, query, cache.dimensions, sent)) row->query = batch->query_count;
-            }
-            if (row->query != no_query) batch->query_count++;
-        }
+    const RowView query = is_null ? RowView{} : view_query(state->element, value, state->length);
+    for (uint32 i = 0; query.count > 0 && i < state->cache_count; ++i) {
+        const Metric metric = state->caches[i].metric;
+        if (put_query(&batch->queries[i], batch->query_count, metric, query)) row->query = batch->query_count;
     }
+    if (row->query != no_query) batch->query_count++;
     MemoryContextSwitchTo(outer);
 }
 
 void take_queries(KnnBatchState* state, RowBatch* batch)
 {
+    MemoryContext outer = MemoryContextSwitchTo(batch->context);
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        const Size bytes = sizeof(float) * state->caches[i].dimensions * Size{batch->row_count};
-        batch->queries[i] = static_cast<float*>(MemoryContextAllocHuge(batch->context, bytes));
+        batch->queries[i] = make_query_rows(state->element, state->caches[i].dimensions, batch->row_count);
     }
+    MemoryContextSwitchTo(outer);
     for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
 }
 
@@ -287,9 +281,11 @@ void collect_rows(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
 }
 
 // Returns the queries of a batch for one of the caches.
-RowView queries_of(const KnnBatchState& state, const RowBatch& batch, uint32 cache)
+RowView queries_of(const RowBatch& batch, uint32 cache)
 {
-    return dense_rows(batch.queries[cache], batch.query_count, state.caches[cache].dimensions);
+    RowView queries = batch.queries[cache].rows;
+    queries.count = batch.query_count;
+    return queries;
 }
 
 // Get the answers to the current batch.
@@ -299,7 +295,7 @@ void answer_rows(KnnBatchState* state)
     for (uint32 i = 0; i < state->cache_count; ++i) {
         AnswerCache& cache = state->caches[i];
         cache.context = batch->context;
-        cache.queries = queries_of(*state, *batch, i);
+        cache.queries = queries_of(*batch, i);
         cache.count = batch->query_count;
     }
     if (batch->query_count == 0) return;
@@ -329,7 +325,7 @@ void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
     if (next->query_count == 0) return;
-    begin_next_batch(&state->caches[0], queries_of(*state, *next, 0), &next->ahead, next->context);
+    begin_next_batch(&state->caches[0], queries_of(*next, 0), &next->ahead, next->context);
 }
 
 // Get the next batch: its rows, their queries and answers. False after the last row.

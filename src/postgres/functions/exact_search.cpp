@@ -95,8 +95,8 @@ bool comes_behind(const ExactSearch& search, const Result& result, const SearchR
     if (batch->arbitrary[query] || !(value_of(result, reply) < search.floor)) return true;
     if (reply.kind == ResultKind::exact) return false;
     double distance = 0;
-    return fetch_row_distance(target->reader, result.tid, target->metric, query_at(batch, query), batch->dimensions,
-                              &distance) &&
+    const RowView compared = dense_rows(query_at(batch, query), 1, batch->dimensions);
+    return fetch_row_distance(target->reader, result.tid, target->metric, compared, &distance) &&
            distance >= search.floor;
 }
 

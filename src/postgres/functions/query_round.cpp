@@ -20,7 +20,8 @@ bool is_own_row(const QueryBatch* batch, uint32 query, Tid tid)
 void verify_distance(const SearchTarget* target, const float* query, Tid entry, double distance)
 {
     double truth = 0;
-    if (!fetch_row_distance(target->reader, entry, target->metric, query, target->dimensions, &truth)) return;
+    const RowView compared = dense_rows(query, 1, target->dimensions);
+    if (!fetch_row_distance(target->reader, entry, target->metric, compared, &truth)) return;
     if (std::fabs(distance - truth) <= 1e-9 * Max(std::fabs(truth), std::fabs(distance))) return;
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                     errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g, the row's own is %.17g",

@@ -113,13 +113,13 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     SearchTarget* target = run->target;
     auto* sent = static_cast<float*>(palloc(sizeof(float) * target->dimensions));
     prepare_query(target->metric, query, target->dimensions, sent);
+    const RowView compared = dense_rows(query, 1, target->dimensions);
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     const SearchResults results =
         read_search_reply(engine_search(target->index, state, request, dense_rows(sent, 1, target->dimensions)));
     for (uint32 i = 0; i < results.count; ++i) {
         Neighbour row = {results.results[i].tid, 0};
-        const bool visible =
-            fetch_row_distance(target->reader, row.tid, target->metric, query, target->dimensions, &row.distance);
+        const bool visible = fetch_row_distance(target->reader, row.tid, target->metric, compared, &row.distance);
         if (visible && !std::isnan(row.distance)) found->offer(row);
     }
     found->sort();

@@ -1,5 +1,6 @@
 #include "postgres/functions/search_target.h"
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/methods.h"
 #include "postgres/client/index_state.h"
 #include "postgres/types/any_vector.h"
@@ -105,6 +106,16 @@ void check_may_read(Relation heap, const Bitmapset* columns)
     }
 }
 
+// Raise an error for an index of text: the function takes vectors.
+static void refuse_text(Relation index)
+{
+    if (index_element_type(index) != ElementType::text) return;
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+             errmsg("index \"%s\" is of text: the function serves indexes of vectors", RelationGetRelationName(index)),
+             errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
+}
+
 SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
 {
     auto* target = static_cast<SearchTarget*>(palloc0(sizeof(SearchTarget)));
@@ -113,6 +124,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable(target->index);
+    refuse_text(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
     target->snapshot = RegisterSnapshot(active);

@@ -18,8 +18,9 @@ struct SearchTarget {
     uint32 spare;  // rows searched for beyond k, learnt from the number of invisible results
 };
 
-// Opens the index and its table. Raises an error unless the index is a valid pgwarp index, the caller may read the
-// indexed columns, and no row security applies to the caller. expected_rows: number of later lookups, for sizing only.
+// Opens the index and its table. Raises an error unless the index is a valid pgwarp index of vectors, the caller may
+// read the indexed columns, and no row security applies to the caller. expected_rows: number of later lookups, for
+// sizing only.
 SearchTarget* open_search_target(Oid index, uint64 expected_rows);
 // Frees the reader and the snapshot; the locks stay to the end of the transaction.
 void close_search_target(SearchTarget* target);

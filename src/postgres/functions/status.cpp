@@ -6,6 +6,7 @@
 #include "postgres/client/request.h"
 #include "postgres/client/shared_slot.h"
 #include "postgres/fmgr_cpp.h"
+#include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -170,9 +171,9 @@ const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
 uint64 load_mirror(Relation index, const IndexState& state)
 {
     // It sends a search, because the reply tells which data the mirror lacks.
-    const uint32 dimensions = state.meta.shape.dimensions;
-    float* query = static_cast<float*>(palloc0(sizeof(float) * dimensions));
-    query[0] = 1.0F;
+    const IndexShape& shape = state.meta.shape;
+    RowView query;
+    prepare_query(static_cast<Metric>(shape.metric), blank_query(shape.element, shape.dimensions), &query);
     SearchRequest request;
     memset(static_cast<void*>(&request), 0, sizeof(request));
     request.k = 1;
@@ -182,12 +183,11 @@ uint64 load_mirror(Relation index, const IndexState& state)
     const MirrorStatus* mirror = nullptr;
     for (int tries = 0; mirror == nullptr && tries < most_load_tries; ++tries) {
         const uint32 starts = engine_start_count();
-        engine_search(index, state, &request, dense_rows(query, 1, dimensions));
+        engine_search(index, state, &request, query);
         StatusReply* status = fetch_status();
         mirror = find_mirror(status, request.key);
         if (status != nullptr && engine_start_count() == starts) break;
     }
-    pfree(query);
     return mirror != nullptr ? mirror->bytes : 0;
 }
 

@@ -154,7 +154,7 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
     const Progress& now = state_of(scan)->now;
-    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
 }
 
 }  // namespace pgwarp

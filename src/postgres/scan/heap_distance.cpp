@@ -3,6 +3,7 @@
 
 #include "postgres/am/element_type.h"
 #include "postgres/types/any_vector.h"
+#include "postgres/types/text_row.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -70,14 +71,22 @@ static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values,
     leave_owner(scope);
 }
 
-const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+// The value of the index's key of a row in a slot; false for a NULL.
+static bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key)
 {
     Datum values[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS];
     slot_values(reader, slot, values, nulls);
-    if (nulls[0]) return nullptr;
+    *key = values[0];
+    return !nulls[0];
+}
+
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+{
+    Datum key;
+    if (!slot_key(reader, slot, &key)) return nullptr;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
-    const AnyVector vector = read_any_vector(reader->element, values[0]);
+    const AnyVector vector = read_any_vector(reader->element, key);
     const float* floats = width_of(vector) == dimensions ? floats_of(vector) : nullptr;
     MemoryContextSwitchTo(outer);
     return floats;
@@ -111,12 +120,20 @@ bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls)
     return true;
 }
 
-bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
-                        double* distance)
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance)
 {
-    const float* vector = fetch_row_vector(reader, tid, dimensions);
-    if (vector == nullptr) return false;
-    *distance = canonical_distance(metric, query, vector, dimensions);
+    if (query.layout() == RowLayout::dense) {
+        const auto dimensions = static_cast<uint32>(query.width);
+        const float* vector = fetch_row_vector(reader, tid, dimensions);
+        if (vector == nullptr) return false;
+        *distance = canonical_distance(metric, query.values, vector, dimensions);
+        return true;
+    }
+    Datum key;
+    if (!fetch_row(reader, tid) || !slot_key(reader, reader->slot, &key)) return false;
+    MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
+    *distance = text_row_distance(query, key);
+    MemoryContextSwitchTo(outer);
     return true;
 }
 

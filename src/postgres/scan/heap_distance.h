@@ -5,7 +5,7 @@
 
 #include "numeric/metric.h"
 #include "postgres/am/table_owner.h"
-#include "protocol/format.h"
+#include "protocol/rows.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -48,9 +48,8 @@ const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
 // the next call.
 bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
 
-// The canonical distance of the visible row at `tid`; false when there is none.
-bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
-                        double* distance);
+// The canonical distance of the visible row at `tid` to a query of one row; false when there is none.
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance);
 
 // The vector of a row in a slot of the heap; null for a NULL or other dimensions. Valid until the next call.
 const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions);

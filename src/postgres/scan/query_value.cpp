@@ -1,16 +1,41 @@
-// Copies and normalises queries.
+// Copies, normalises and collects queries.
 #include "postgres/scan/query_value.h"
 
 #include "postgres/types/any_vector.h"
+#include "postgres/types/text_row.h"
 
 namespace pgwarp
 {
 
-void copy_query(ElementType element, Datum vector, int length, float* query)
+int query_length(ElementType element, Relation index)
 {
-    const AnyVector value = read_any_vector(element, vector);
-    if (value.dim != length) refuse_different_dims(element, length, value.dim);
-    copy_floats(value, query);
+    return is_list(element) ? 0 : index_dimensions(index);
+}
+
+RowView view_query(ElementType element, Datum value, int length)
+{
+    if (is_list(element)) return read_text_row(value);
+    const AnyVector vector = read_any_vector(element, value);
+    if (vector.dim != length) return {};
+    return dense_rows(floats_of(vector), 1, width_of(vector));
+}
+
+RowView copy_query(ElementType element, Datum value, int length)
+{
+    if (is_list(element)) return read_text_row(value);
+    const AnyVector vector = read_any_vector(element, value);
+    if (vector.dim != length) refuse_different_dims(element, length, vector.dim);
+    auto* query = static_cast<float*>(palloc(sizeof(float) * width_of(vector)));
+    copy_floats(vector, query);
+    return dense_rows(query, 1, width_of(vector));
+}
+
+RowView blank_query(ElementType element, uint32 width)
+{
+    if (!is_list(element)) return dense_rows(static_cast<float*>(palloc0(sizeof(float) * width)), 1, width);
+    auto* word = static_cast<uint32*>(palloc(sizeof(uint32)));
+    pack_text({}, word);
+    return one_list_row(word, 1);
 }
 
 bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* sent)
@@ -23,6 +48,51 @@ bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* 
         return false;
     }
     for (uint32 i = 0; i < dimensions; ++i) sent[i] = static_cast<float>(query[i] / norm);
+    return true;
+}
+
+bool prepare_query(Metric metric, const RowView& query, RowView* sent)
+{
+    *sent = query;
+    if (metric != Metric::cosine) return true;
+    auto* scaled = static_cast<float*>(palloc(sizeof(float) * query.width));
+    sent->values = scaled;
+    return prepare_query(metric, query.values, static_cast<uint32>(query.width), scaled);
+}
+
+QueryRows make_query_rows(ElementType element, uint32 width, uint32 most_queries)
+{
+    QueryRows queries = {};
+    if (!is_list(element)) {
+        const Size bytes = sizeof(float) * width * Size{most_queries};
+        queries.values = static_cast<float*>(MemoryContextAllocHuge(CurrentMemoryContext, bytes));
+        queries.rows = dense_rows(queries.values, 0, width);
+        return queries;
+    }
+    queries.offsets = static_cast<uint64*>(palloc(sizeof(uint64) * (Size{most_queries} + 1)));
+    queries.offsets[0] = 0;
+    queries.most_words = 16 * uint64{most_queries};
+    queries.words = static_cast<uint32*>(palloc(sizeof(uint32) * queries.most_words));
+    queries.rows.offsets = queries.offsets;
+    queries.rows.words = queries.words;
+    return queries;
+}
+
+bool put_query(QueryRows* queries, uint32 at, Metric metric, const RowView& query)
+{
+    if (queries->offsets == nullptr) {
+        float* sent = queries->values + uint64{at} * query.width;
+        return prepare_query(metric, query.values, static_cast<uint32>(query.width), sent);
+    }
+    const uint64 first = queries->offsets[at];
+    const uint64 end = first + query.word_count();
+    if (end > queries->most_words) {
+        queries->most_words = Max(end, 2 * queries->most_words);
+        queries->words = static_cast<uint32*>(repalloc_huge(queries->words, sizeof(uint32) * queries->most_words));
+        queries->rows.words = queries->words;
+    }
+    memcpy(queries->words + first, query.words + query.offsets[0], sizeof(uint32) * query.word_count());
+    queries->offsets[at + 1] = end;
     return true;
 }
 

@@ -6,7 +6,6 @@
 #include "postgres/scan/scan_state.h"
 #include "postgres/scan/unplaced_rows.h"
 #include "postgres/settings.h"
-#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -34,15 +33,11 @@ void check_scan(IndexScanDesc scan)
 void take_query(IndexScanDesc scan, const ScanKeyData& key)
 {
     Progress* now = &state_of(scan)->now;
-    const size_t bytes = sizeof(float) * now->dimensions;
-    now->query = static_cast<float*>(palloc0(bytes));
-    now->sent = static_cast<float*>(palloc0(bytes));
+    const ElementType element = state_of(scan)->element;
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    if (!now->null_query) {
-        const int length = index_dimensions(scan->indexRelation);
-        copy_query(state_of(scan)->element, key.sk_argument, length, now->query);
-    }
-    const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
+    now->query = now->null_query ? blank_query(element, now->dimensions)
+                                 : copy_query(element, key.sk_argument, query_length(element, scan->indexRelation));
+    const bool ordered = prepare_query(now->metric, now->query, &now->sent);
     now->arbitrary = now->null_query || !ordered;
     now->null_distance = now->null_query;
 }
@@ -127,7 +122,7 @@ void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
     forget_unplaced(state);
     MemoryContextReset(state->context);
     scan->xs_hitup = nullptr;
-    memset(&state->now, 0, sizeof(state->now));
+    state->now = {};
     if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
     if (keys != nullptr && scan->numberOfKeys > 0) {
         memmove(scan->keyData, keys, sizeof(ScanKeyData) * scan->numberOfKeys);
@@ -141,7 +136,7 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
 {
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
-    if (state->now.query == nullptr) start(scan);
+    if (state->now.query.count == 0) start(scan);
     Candidate* candidate = nullptr;
     if (!scan->xs_want_itup) {
         candidate = next_candidate(scan);

@@ -88,7 +88,7 @@ bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
-    const ScanQuery query = {now.metric, dense_rows(now.sent, 1, now.dimensions)};
+    const ScanQuery query = {now.metric, now.sent};
     const BatchAnswer* answer = nullptr;
     if (!now.started && !now.continuation) {
         answer = first_answer(scan, query);
@@ -122,7 +122,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
-    *found = read_search_reply(engine_search(index, seen, request, dense_rows(now.sent, 1, now.dimensions)));
+    *found = read_search_reply(engine_search(index, seen, request, now.sent));
     // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
 }

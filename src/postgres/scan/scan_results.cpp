@@ -29,7 +29,7 @@ int compare_candidates(const void* a, const void* b)
 bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
     const Progress& now = state_of(scan)->now;
-    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
 }
 
 // Make the candidate of a result; false when no snapshot of this scan can see its row.

@@ -50,8 +50,8 @@ struct Progress {
     bool first_done;     // `returned` holds the rows offered so far
     Metric metric;
     uint32 dimensions;
-    float* query;        // in the form of the SQL operator
-    float* sent;         // in the form that the engine takes
+    RowView query;       // in the form of the SQL operator; without a row before the first tuple
+    RowView sent;        // in the form that the engine takes
     uint32 wanted;       // rows that the next search is for
     JoinAnswers* ahead;  // answers of the join that searched for this scan, or null
     uint64 generation;

@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Returns "vector", "halfvec" or "bit".
+// Returns "vector", "halfvec", "bit" or "text".
 const char* element_type_name(ElementType element);
 // Returns the dimensions of an index's column as SQL counts them: n for bit(n).
 int index_dimensions(Relation index);

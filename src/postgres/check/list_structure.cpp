@@ -1,0 +1,125 @@
+// Walks the lists of an index in row order.
+#include "postgres/check/list_structure.h"
+
+#include "postgres/am/methods.h"
+#include "postgres/storage/array_role.h"
+#include "postgres/storage/array_stream.h"
+#include "protocol/rows.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Reads an array of the index from its start on, in pieces.
+struct PieceReader {
+    const IndexCheck* check;
+    const StoredArray* array;
+    char* piece;
+    uint64 first;  // byte of the array at which the piece begins
+    uint64 length;
+};
+
+// Copies bytes [offset, offset + length) to `out`; offsets ascend. False when the index was changed meanwhile.
+bool read_next(PieceReader* reader, uint64 offset, uint64 length, char* out)
+{
+    while (length > 0) {
+        if (offset >= reader->first + reader->length) {
+            CHECK_FOR_INTERRUPTS();
+            reader->first = offset / chunk_bytes * chunk_bytes;
+            reader->length = Min(uint64{chunk_bytes}, reader->array->shape.bytes() - reader->first);
+            if (read_array(reader->check->index, *reader->check->directory, *reader->array, reader->first,
+                           reader->length, reader->piece) == ReadResult::recycled) {
+                return false;
+            }
+        }
+        const uint64 within = offset - reader->first;
+        const uint64 some = Min(length, reader->length - within);
+        memcpy(out, reader->piece + within, some);
+        offset += some;
+        out += some;
+        length -= some;
+    }
+    return true;
+}
+
+[[noreturn]] void report_lists(const IndexCheck& check, const char* fault)
+{
+    report_corruption(check.index, check.meta.directory_block, fault);
+}
+
+// The lists of an index, read one after the other.
+struct ListWalk {
+    const IndexCheck* check;
+    PieceReader offsets;
+    PieceReader words;
+    OffsetWalk walk;
+    uint32* list;  // words of the last list
+};
+
+bool read_offset(ListWalk* lists, uint64 row, uint64* offset)
+{
+    return read_next(&lists->offsets, row * sizeof(*offset), sizeof(*offset), reinterpret_cast<char*>(offset));
+}
+
+// Checks the list of a row. False when the index was changed meanwhile.
+bool check_list(ListWalk* lists, uint64 row)
+{
+    uint64 offset = 0;
+    if (!read_offset(lists, row + 1, &offset)) return false;
+    if (!lists->walk.next(offset)) report_lists(*lists->check, "the offsets of its lists are impossible");
+    const uint64 count = offset - lists->walk.begin;
+    if (count > max_list_words) report_lists(*lists->check, "a list has too many words");
+    if (!read_next(&lists->words, lists->walk.begin * sizeof(uint32), count * sizeof(uint32),
+                   reinterpret_cast<char*>(lists->list))) {
+        return false;
+    }
+    const char* fault = text_fault({lists->list, static_cast<size_t>(count)});
+    if (fault != nullptr) report_lists(*lists->check, fault);
+    return true;
+}
+
+PieceReader open_pieces(const IndexCheck& check, const StoredArray* array)
+{
+    return {&check, array, static_cast<char*>(palloc(chunk_bytes)), 0, 0};
+}
+
+ListWalk open_lists(const IndexCheck& check)
+{
+    const Directory& directory = *check.directory;
+    const MethodDescription& method = access_method_of(check.index);
+    const StoredArray* offsets = find_array(directory, method, ArrayRole::list_offsets);
+    const StoredArray* words = find_array(directory, method, ArrayRole::list_words);
+    if (offsets == nullptr || words == nullptr || offsets->shape.bytes() != (directory.rows + 1) * sizeof(uint64)) {
+        report_lists(check, "the index lacks its lists");
+    }
+    auto* list = static_cast<uint32*>(palloc(sizeof(uint32) * max_list_words));
+    return {&check, open_pieces(check, offsets), open_pieces(check, words), {words->shape.rows}, list};
+}
+
+void close_lists(const ListWalk& lists)
+{
+    pfree(lists.offsets.piece);
+    pfree(lists.words.piece);
+    pfree(lists.list);
+}
+
+}  // namespace
+
+bool check_texts(const IndexCheck& check)
+{
+    if (check.meta.shape.element != ElementType::text || check.directory->rows == 0) return true;
+    ListWalk lists = open_lists(check);
+    uint64 offset = 0;
+    bool same = read_offset(&lists, 0, &offset);
+    if (same && offset != 0) report_lists(check, "the first list does not begin at the first word");
+    for (uint64 row = 0; row < check.directory->rows && same; ++row) same = check_list(&lists, row);
+    if (same && lists.walk.end != lists.walk.word_count) {
+        report_lists(check, "the offsets of its lists are impossible");
+    }
+    close_lists(lists);
+    return same;
+}
+
+}  // namespace pgwarp

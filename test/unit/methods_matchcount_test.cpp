@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "methods/arrays.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/text_search.h"
 #include "methods/ordered_scan.h"
@@ -208,6 +209,312 @@ TEST(MatchcountSearch, AnswersAreThoseOfAScan)
     EXPECT_GT(cases - candidates, 10000U);
     EXPECT_GT(proved, 1000U);
     EXPECT_GT(candidates - proved, 10000U);
+}
+
+// An index that is built, stored and loaded.
+Index text_index(const std::vector<Text>& texts, ThreadPool& pool, std::int64_t gram = 3)
+{
+    return Index(text_shape(), text_rows(texts).view(), make_list({{"gram", gram}}), pool);
+}
+
+// A batch of queries, with the memory that it points to.
+struct Queries {
+    explicit Queries(const std::vector<Text>& texts, std::uint32_t k) : rows(text_rows(texts))
+    {
+        batch.lists = rows.view();
+        batch.count = texts.size();
+        batch.k = k;
+    }
+    OwnedRows rows;
+    SearchBatch batch;
+};
+
+std::vector<std::vector<RowResult>> search(const Searcher& searcher, const SearchBatch& batch, ThreadPool& pool)
+{
+    std::vector<std::vector<RowResult>> results;
+    searcher.search(batch, results, pool);
+    return results;
+}
+
+// More texts than the candidates of a search.
+std::vector<Text> many_texts(unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::vector<Text> texts = related_texts(random, 3000, 40, 12);
+    texts[5] = U"";
+    texts[6] = U"x";
+    texts[7] = U"\U0001f600\u03b1 mixed";
+    texts[8] = random_text(random, 700, 12);
+    return texts;
+}
+
+const std::vector<Text> odd_queries = {
+    U"", U"x", U"ab", U"\U0001f600", U"aaaaaaaaaa", Text(900, U'c'), U"abcdefghijkl", Text(300, U'z')};
+
+TEST(Matchcount, FindsTheRowsOfAScan)
+{
+    const std::vector<Text> texts = many_texts(4);
+    std::mt19937 random(5);
+    std::vector<Text> asked = odd_queries;
+    while (asked.size() < 40) asked.push_back(edited(random, texts[random() % texts.size()], random() % 20, 12));
+    asked[20] = texts[8];
+    std::vector<std::vector<RowResult>> all;
+    for (const Text& text : asked) all.push_back(all_in_order(texts, text));
+    for (const std::int64_t gram : {2, 3, 6}) {
+        ThreadPool pool(2);
+        const Index index = text_index(texts, pool, gram);
+        EXPECT_EQ(index.builder->effective_options().get("gram", 0), gram);
+        EXPECT_EQ(index.searcher->result_kind(), ResultKind::exact);
+        for (const std::uint32_t k : {1U, 10U, 300U, 4000U}) {
+            const Queries queries(asked, k);
+            const auto found = search(*index.searcher, queries.batch, pool);
+            ASSERT_EQ(found.size(), asked.size());
+            for (std::size_t q = 0; q < asked.size(); ++q) {
+                const auto size = static_cast<std::ptrdiff_t>(std::min<std::size_t>(k, texts.size()));
+                expect_equal(found[q], {all[q].begin(), all[q].begin() + size});
+                if (HasFatalFailure()) return;
+            }
+        }
+    }
+}
+
+TEST(Matchcount, LeavesDeadRowsOut)
+{
+    const std::vector<Text> texts = many_texts(6);
+    ThreadPool pool(2);
+    const Index index = text_index(texts, pool);
+    std::mt19937 random(7);
+    std::vector<std::uint64_t> dead((texts.size() + 63) / 64);
+    for (const std::uint32_t share : {2U, 1U}) {
+        for (std::uint64_t& word : dead) word = share == 1 ? ~std::uint64_t{0} : random();
+        std::vector<Text> asked = odd_queries;
+        while (asked.size() < 20) asked.push_back(edited(random, texts[random() % texts.size()], 3, 12));
+        Queries queries(asked, 20);
+        queries.batch.dead = dead;
+        queries.batch.dead_version = share == 1 ? new_bitmap_version() : 0;
+        const auto found = search(*index.searcher, queries.batch, pool);
+        for (std::size_t q = 0; q < asked.size(); ++q) {
+            std::vector<RowResult> wanted = all_in_order(texts, asked[q], dead);
+            wanted.resize(std::min<std::size_t>(20, wanted.size()));
+            EXPECT_EQ(wanted.empty(), share == 1);
+            expect_equal(found[q], wanted);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST(Matchcount, ContinuationsOfferEveryRowOnce)
+{
+    const std::vector<Text> texts = many_texts(8);
+    ThreadPool pool(2);
+    const Index index = text_index(texts, pool);
+    for (const Text& text : {Text(U"abcabcabc"), Text(), Text(400, U'd')}) {
+        const Queries queries({text}, 97);
+        std::vector<RowResult> all = search(*index.searcher, queries.batch, pool)[0];
+        for (;;) {
+            std::vector<RowResult> more;
+            index.searcher->search_exact(queries.batch, all.back().distance, all.back().row, more, pool);
+            if (more.empty()) break;
+            all.insert(all.end(), more.begin(), more.end());
+        }
+        expect_equal(all, all_in_order(texts, text));
+        std::vector<RowResult> front;
+        index.searcher->search_exact(queries.batch, from_front, 0, front, pool);
+        all.resize(97);
+        expect_equal(front, all);
+    }
+}
+
+TEST(Matchcount, AnswersDoNotDependOnThreads)
+{
+    const std::vector<Text> texts = many_texts(9);
+    ThreadPool one(1);
+    ThreadPool four(4);
+    const Index alone = text_index(texts, one);
+    const Index shared = text_index(texts, four);
+    for (const ArrayShape& array : alone.builder->arrays()) EXPECT_EQ(alone.contents(array), shared.contents(array));
+    EXPECT_EQ(alone.searcher->memory_bytes(), shared.searcher->memory_bytes());
+    for (std::size_t first = 0; first + 50 < texts.size(); first += 350) {
+        const auto at = texts.begin() + static_cast<std::ptrdiff_t>(first);
+        const Queries many({at, at + 50}, 7);
+        const Queries single({*at}, 7);
+        const auto wanted = search(*alone.searcher, many.batch, one);
+        const auto found = search(*shared.searcher, many.batch, four);
+        for (std::size_t q = 0; q < wanted.size(); ++q) expect_equal(found[q], wanted[q]);
+        expect_equal(search(*shared.searcher, single.batch, four)[0], wanted[0]);
+    }
+}
+
+TEST(Matchcount, ComparesRowsThatItDoesNotHold)
+{
+    ThreadPool pool(1);
+    const Index index = text_index({}, pool);
+    const std::vector<Text> texts = {U"", U"kitten", U"\u4e00\u4e01", U"sitting"};
+    const OwnedRows rows = text_rows(texts);
+    const OwnedRows query = text_rows({U"sitting"});
+    ASSERT_TRUE(index.searcher->compares_rows());
+    std::vector<double> distances(texts.size());
+    index.searcher->compare_rows(query.view(), rows.view(), distances);
+    EXPECT_EQ(distances, (std::vector<double>{7, 3, 7, 0}));
+    EXPECT_EQ(matchcount::edit_distance(view_text(rows.view().list(1)), view_text(query.view().list(0))), 3);
+}
+
+TEST(Matchcount, IndexesOfFewRows)
+{
+    ThreadPool pool(2);
+    for (const std::vector<Text>& texts : {std::vector<Text>{}, std::vector<Text>{U""}, std::vector<Text>{U"b", U""}}) {
+        const Index index = text_index(texts, pool);
+        const Queries queries({U"", U"b", U"long enough to share nothing"}, 3);
+        const auto found = search(*index.searcher, queries.batch, pool);
+        for (std::size_t q = 0; q < 3; ++q)
+            expect_equal(found[q], all_in_order(texts, q == 0 ? U"" : q == 1 ? U"b" : U"long enough to share nothing"));
+    }
+}
+
+// A merge appends the arrays of new rows to those of the index.
+TEST(Matchcount, SearchesMergedArrays)
+{
+    const std::vector<Text> texts = many_texts(10);
+    const std::ptrdiff_t old_rows = 1700;
+    ThreadPool pool(2);
+    const Index old(text_shape(), text_rows({texts.begin(), texts.begin() + old_rows}).view(), {}, pool);
+    const Index added(text_shape(), text_rows({texts.begin() + old_rows, texts.end()}).view(), {}, pool);
+    std::vector<ArrayShape> arrays = old.builder->arrays();
+    const std::vector<ArrayShape> added_arrays = added.builder->arrays();
+    std::vector<std::vector<std::byte>> bytes;
+    for (ArrayShape& array : arrays) {
+        bytes.push_back(old.contents(array));
+        const ArrayShape* more = find_array(added_arrays, array.name);
+        ASSERT_NE(more, nullptr);
+        std::vector<std::byte> appended = added.contents(*more);
+        if (std::string(array.name) == array_list_offsets) {
+            std::vector<std::uint64_t> offsets(appended.size() / sizeof(std::uint64_t));
+            std::memcpy(offsets.data(), appended.data(), appended.size());
+            for (std::uint64_t& offset : offsets) offset += arrays.back().rows;
+            appended.resize(appended.size() - sizeof(std::uint64_t));
+            std::memcpy(appended.data(), offsets.data() + 1, appended.size());
+        }
+        array.rows += appended.size() / (array.bytes() / array.rows);
+        bytes.back().insert(bytes.back().end(), appended.begin(), appended.end());
+    }
+    const auto merged = find_method(Method::matchcount)->make_searcher(text_shape(), {}, arrays);
+    for (std::size_t i = 0; i < arrays.size(); ++i) merged->write(arrays[i].name, 0, bytes[i]);
+    merged->finish_load(pool);
+    const Queries queries({texts[3], texts[2000], U"abc"}, 10);
+    const auto found = search(*merged, queries.batch, pool);
+    for (std::size_t q = 0; q < 3; ++q) {
+        std::vector<RowResult> wanted = all_in_order(texts, q == 0 ? texts[3] : q == 1 ? texts[2000] : U"abc");
+        wanted.resize(10);
+        expect_equal(found[q], wanted);
+    }
+}
+
+TEST(Matchcount, StopsWhenCancelled)
+{
+    const std::vector<Text> texts = many_texts(11);
+    ThreadPool pool(2);
+    const Index index = text_index(texts, pool);
+    CancelToken cancel;
+    cancel.cancel();
+    for (const std::size_t count : {std::size_t{1}, std::size_t{9}}) {
+        Queries queries(std::vector<Text>(count, U"abcabc"), 10);
+        queries.batch.cancel = &cancel;
+        EXPECT_THROW(search(*index.searcher, queries.batch, pool), Cancelled);
+        std::vector<RowResult> results;
+        EXPECT_THROW(index.searcher->search_exact(queries.batch, 3, 4, results, pool), Cancelled);
+        queries.batch.cancel = nullptr;
+        EXPECT_EQ(search(*index.searcher, queries.batch, pool)[0].size(), 10U);
+    }
+}
+
+// Arrays as they might come from damaged pages.
+class DamagedArrays : public testing::Test
+{
+protected:
+    DamagedArrays()
+    {
+        const OwnedRows rows = text_rows({U"first", U"", U"second text", U"\u4e00\u4e01\u4e02"});
+        const RowView view = rows.view();
+        offsets.assign(view.offsets, view.offsets + view.count + 1);
+        words.assign(view.words, view.words + view.word_count());
+    }
+    // Loads the arrays, and searches them where they are accepted.
+    void load()
+    {
+        const std::vector<ArrayShape> arrays = {make_array_shape(array_list_offsets, ArrayType::u64, offsets.size(), 1),
+                                                make_array_shape(array_list_words, ArrayType::u32, words.size(), 1)};
+        const auto searcher = find_method(Method::matchcount)->make_searcher(text_shape(), {}, arrays);
+        searcher->write(array_list_offsets, 0, std::as_bytes(std::span(offsets)));
+        searcher->write(array_list_words, 0, std::as_bytes(std::span(words)));
+        searcher->finish_load(pool);
+        const Queries queries({U"second", U""}, 3);
+        EXPECT_EQ(search(*searcher, queries.batch, pool).size(), 2U);
+    }
+
+    ThreadPool pool{2};
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint32_t> words;
+};
+
+TEST_F(DamagedArrays, AreRefused)
+{
+    load();
+    const std::vector<std::uint64_t> good_offsets = offsets;
+    const std::vector<std::uint32_t> good_words = words;
+    const auto refused = [&](const auto& damage) {
+        offsets = good_offsets;
+        words = good_words;
+        damage();
+        EXPECT_THROW(load(), BadRequest);
+    };
+    refused([&] { words.pop_back(); });  // truncated
+    refused([&] { words.clear(); });
+    refused([&] { offsets.pop_back(); });
+    refused([&] { offsets.clear(); });
+    refused([&] { offsets[1] += 1; });  // a text of another length than its words
+    refused([&] { std::swap(offsets[1], offsets[3]); });
+    refused([&] { offsets[2] = ~std::uint64_t{0}; });
+    refused([&] { offsets[2] = offsets[1]; });             // a text without its length
+    refused([&] { words[0] += 4; });                       // more characters than words
+    refused([&] { words[0] |= 1U << text_length_bits; });  // wider characters
+    refused([&] { words[0] |= 3U << text_length_bits; });  // of an unknown width
+    refused([&] { words[0] = max_text_characters + 1; });
+}
+
+TEST_F(DamagedArrays, NeverCrash)
+{
+    std::mt19937 random(12);
+    const std::vector<std::uint64_t> good_offsets = offsets;
+    const std::vector<std::uint32_t> good_words = words;
+    std::size_t refused = 0;
+    for (int i = 0; i < 3000; ++i) {
+        offsets = good_offsets;
+        words = good_words;
+        const std::uint32_t bit = random();
+        if (bit % 3 == 0) {
+            offsets[random() % offsets.size()] ^= std::uint64_t{1} << (bit % 64);
+        } else {
+            words[random() % words.size()] ^= 1U << (bit % 32);
+        }
+        try {
+            load();
+        } catch (const BadRequest&) {
+            ++refused;
+        }
+    }
+    EXPECT_GT(refused, 1000U);
+    EXPECT_LT(refused, 3000U);
+}
+
+TEST(Matchcount, RefusesWhatItDoesNotKnow)
+{
+    const MethodFactory& factory = *find_method(Method::matchcount);
+    for (const std::int64_t gram : {1, 7, -1})
+        EXPECT_THROW(factory.make_builder(text_shape(), make_list({{"gram", gram}})), BadRequest);
+    const std::vector<ArrayShape> others = {make_array_shape(array_vectors, ArrayType::f32, 3, 1)};
+    EXPECT_THROW(factory.make_searcher(text_shape(), {}, others), BadRequest);
+    const auto searcher = factory.make_searcher(text_shape(), {}, {});
+    EXPECT_THROW(searcher->write(array_vectors, 0, {}), BadRequest);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "methods/errors.h"
 
@@ -14,7 +15,7 @@ using Postings = std::span<const std::uint32_t>;
 
 struct CountWorkspace::Memory {
     std::size_t slice_bytes;
-    BulkVector<std::uint64_t> counters;        // of a slice
+    BulkVector<std::byte> counters;            // of a slice
     std::vector<Postings> lists;               // of the items: the postings that are not counted yet
     std::vector<std::uint32_t> rows;           // of all postings, where they are few
     std::vector<std::uint32_t> rows_of_count;  // [bound + 1]
@@ -112,6 +113,25 @@ std::size_t postings_below(Postings list, std::uint64_t row)
                                     list.begin());
 }
 
+// Adds `one` to counters[row - first] of each row of the list. Two rows are read at a time, as one number.
+template <class Cell>
+[[gnu::noinline]] void add_to_rows(Postings list, std::uint32_t first, Cell one, Cell* counters)
+{
+    const std::uint32_t* row = list.data();
+    const std::uint32_t* const end = row + list.size();
+    const std::uint64_t firsts = first | std::uint64_t{first} << 32;
+    for (; row + 8 <= end; row += 8) {
+        std::uint64_t pairs[4];
+        std::memcpy(pairs, row, sizeof(pairs));
+        for (std::uint64_t pair : pairs) {
+            pair -= firsts;
+            counters[static_cast<std::uint32_t>(pair)] += one;
+            counters[pair >> 32] += one;
+        }
+    }
+    for (; row < end; ++row) counters[*row - first] += one;
+}
+
 // Counters of one width: Cell is the number that holds `lanes` of them. The first rows of a slice lie in the first
 // lane of each cell, the next in the second.
 template <class Cell, unsigned lanes>
@@ -122,7 +142,7 @@ public:
     {
         const std::size_t cells = (rows + std::size_t{lanes} - 1) / lanes;
         cells_ = std::min(slice_bytes / sizeof(Cell), (cells + block - 1) / block * block);
-        memory.counters.resize(cells_ * sizeof(Cell) / sizeof(std::uint64_t));
+        memory.counters.resize(cells_ * sizeof(Cell));
         counters_ = reinterpret_cast<Cell*>(memory.counters.data());
     }
 
@@ -144,7 +164,7 @@ public:
     {
         static_assert(lanes == 1);
         std::fill_n(counters_, cells_, Cell{0});
-        for (const Postings& list : lists_) count(list, 0, 1);
+        for (const Postings& list : lists_) add_to_rows(list, 0, Cell{1}, counters_);
         offer(0, 0, queue, dead);
     }
 
@@ -152,19 +172,13 @@ private:
     static constexpr std::size_t block = 64 / sizeof(Cell);
     static constexpr unsigned lane_bits = 8 * sizeof(Cell) / lanes;
 
-    void count(Postings list, std::uint64_t first, Cell one)
-    {
-        Cell* const counters = counters_ - first;
-        for (const std::uint32_t row : list) counters[row] += one;
-    }
-
     // Counts, in a lane, the rows below `end`, and drops them from the lists.
     void count_until(std::uint64_t end, unsigned lane)
     {
         const auto one = static_cast<Cell>(Cell{1} << lane * lane_bits);
         for (std::size_t i = 0; i < lists_.size();) {
             const std::size_t counted = postings_below(lists_[i], end);
-            count(lists_[i].first(counted), end - cells_, one);
+            add_to_rows(lists_[i].first(counted), static_cast<std::uint32_t>(end - cells_), one, counters_);
             lists_[i] = lists_[i].subspan(counted);
             if (!lists_[i].empty()) {
                 ++i;

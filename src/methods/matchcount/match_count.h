@@ -47,6 +47,9 @@ public:
         std::size_t last;  // excluded
     };
     Numbers numbers(const Item& item) const;
+    std::size_t list_count() const { return positions_.size() - 1; }  // numbers
+    // Returns the place of a list in the list array.
+    std::uint64_t start(std::size_t number) const { return positions_[number]; }
     // Posting lists of neighbouring numbers are neighbours in the list array: returns them as one span.
     std::span<const std::uint32_t> lists(const Numbers& numbers) const;
     std::span<const std::uint32_t> lists(const Item& item) const { return lists(numbers(item)); }

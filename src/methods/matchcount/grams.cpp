@@ -1,7 +1,7 @@
 // The keywords of a text.
 #include "methods/matchcount/grams.h"
 
-#include <algorithm>
+#include <bit>
 
 #include "numeric/hash.h"
 
@@ -11,36 +11,78 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::uint64_t mark = 0xffffffff;  // beside the text; no character
+constexpr std::uint64_t mark = 0xffffffff;             // beside the text; no character
+constexpr std::uint64_t base = 0x9e3779b97f4a7c15ULL;  // of the polynomial in the characters of a gram
 
-// The hash of the n characters from `at` on; before the first and after the last come marks.
-std::uint32_t hash_gram(const TextView& text, std::int64_t at, const GramForm& form)
+// The hashes of a text's grams, one after the other.
+class GramHashes
 {
-    std::uint64_t hash = 0;
-    for (std::int64_t i = at; i < at + form.n; ++i) {
-        const bool inside = i >= 0 && i < text.length;
-        hash = mix_hash(hash ^ (inside ? text[static_cast<std::size_t>(i)] : mark));
+public:
+    GramHashes(const TextView& text, const GramForm& form) : text_(text), n_(form.n), shift_(64 - form.bits)
+    {
+        for (std::uint32_t i = 0; i < n_; ++i) {
+            polynomial_ = polynomial_ * base + mark;
+            first_factor_ = i == 0 ? 1 : first_factor_ * base;
+        }
     }
-    return static_cast<std::uint32_t>(hash >> (64 - form.bits));
-}
+    // Goes on by a character; behind the text come marks. The first call gives the gram that ends with the first one.
+    std::uint32_t next()
+    {
+        const std::uint64_t first = at_ < n_ ? mark : character(at_ - n_);
+        polynomial_ = (polynomial_ - first * first_factor_) * base + character(at_);
+        ++at_;
+        return static_cast<std::uint32_t>(mix_hash(polynomial_) >> shift_);
+    }
+
+private:
+    std::uint64_t character(std::uint32_t at) const { return at < text_.length ? text_[at] : mark; }
+
+    const TextView text_;
+    const std::uint32_t n_;
+    const std::uint32_t shift_;
+    std::uint32_t at_ = 0;
+    std::uint64_t polynomial_ = 0;
+    std::uint64_t first_factor_ = 0;
+};
+
+// Counts equal grams of a text, in a table with open addressing.
+class Ordinals
+{
+public:
+    explicit Ordinals(std::size_t grams) : slots_(std::bit_ceil(2 * grams)) {}
+
+    // How often the gram was given before.
+    std::uint32_t next(std::uint32_t gram)
+    {
+        std::size_t at = gram * 0x9e3779b1U;
+        for (;; ++at) {
+            Slot& slot = slots_[at & (slots_.size() - 1)];
+            if (slot.count > 0 && slot.gram != gram) continue;
+            slot.gram = gram;
+            return slot.count++;
+        }
+    }
+
+private:
+    struct Slot {
+        std::uint32_t gram = 0;
+        std::uint32_t count = 0;
+    };
+    std::vector<Slot> slots_;
+};
 
 }  // namespace
 
 void append_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords)
 {
-    const auto first = static_cast<std::ptrdiff_t>(keywords.size());
-    const std::int64_t before = std::int64_t{form.n} - 1;
-    for (std::int64_t at = -before; at < text.length; ++at) keywords.push_back(hash_gram(text, at, form));
-    std::sort(keywords.begin() + first, keywords.end());
-
-    std::uint32_t gram = 0;
-    std::uint32_t ordinal = 0;
-    for (std::size_t i = static_cast<std::size_t>(first); i < keywords.size(); ++i) {
-        const bool repeated = i > static_cast<std::size_t>(first) && keywords[i] == gram;
-        gram = keywords[i];
-        ordinal = repeated ? ordinal + 1 : 0;
-        if (ordinal == 0) continue;
-        keywords[i] = static_cast<std::uint32_t>(mix_hash(std::uint64_t{ordinal} << 32 | gram) >> (64 - form.bits));
+    const std::uint32_t grams = text.length + form.n - 1;
+    GramHashes hashes(text, form);
+    Ordinals ordinals(grams);
+    for (std::uint32_t i = 0; i < grams; ++i) {
+        const std::uint32_t gram = hashes.next();
+        const std::uint32_t ordinal = ordinals.next(gram);
+        const std::uint64_t both = std::uint64_t{ordinal} << 32 | gram;
+        keywords.push_back(ordinal == 0 ? gram : static_cast<std::uint32_t>(mix_hash(both) >> (64 - form.bits)));
     }
 }
 

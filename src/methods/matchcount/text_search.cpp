@@ -15,9 +15,10 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::uint32_t block_texts = 16384;  // whose counters stay in the fastest cache
-constexpr std::uint32_t step_texts = 512;     // compared at a time
-constexpr std::uint32_t most_count = 255;     // of a block's counter, which stops there
+constexpr std::uint32_t block_texts = 16384;   // whose counters stay in the fastest cache
+constexpr std::uint32_t step_texts = 512;      // compared at a time
+constexpr std::uint32_t most_count = 255;      // of a block's counter, which stops there
+constexpr std::uint64_t most_cost = 1U << 22;  // of a comparison between two polls: characters times words of the query
 constexpr std::uint32_t candidates_at_a_time = 64;
 
 // Neighbours in the order of lengths, all on one side of the query's length.
@@ -70,6 +71,7 @@ private:
     std::vector<Block> blocks_within(std::uint32_t limit) const;
     void compare_block(const Block& block);
     void count_block(const Block& block, BlockCounts& counts) const;
+    // `places` ascend.
     void compare(std::span<const std::uint32_t> places);
     void offer(std::span<const std::uint32_t> places, std::span<const std::uint32_t> distances);
 
@@ -101,12 +103,18 @@ void Search::offer(std::span<const std::uint32_t> places, std::span<const std::u
 
 void Search::compare(std::span<const std::uint32_t> places)
 {
-    if (query_.cancel != nullptr) query_.cancel->check();
     thread_local std::vector<std::uint32_t> distances;
-    distances.resize(places.size());
-    scan_.distances(index_.texts.texts(), places, limit_.load(std::memory_order_relaxed), distances);
-    compared_.fetch_add(places.size(), std::memory_order_relaxed);
-    offer(places, distances);
+    while (!places.empty()) {
+        if (query_.cancel != nullptr) query_.cancel->check();
+        // The last is the longest.
+        const std::uint64_t cost = (length() / 64 + 1) * (std::uint64_t{index_.texts.length(places.back())} + 1);
+        const std::size_t count = std::clamp<std::size_t>(most_cost / cost, 1, places.size());
+        distances.resize(count);
+        scan_.distances(index_.texts.texts(), places.first(count), limit_.load(std::memory_order_relaxed), distances);
+        compared_.fetch_add(count, std::memory_order_relaxed);
+        offer(places.first(count), distances);
+        places = places.subspan(count);
+    }
 }
 
 bool Search::compare_candidates(CountWorkspace& workspace)

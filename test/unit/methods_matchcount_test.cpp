@@ -325,6 +325,25 @@ TEST(Matchcount, ContinuationsOfferEveryRowOnce)
     }
 }
 
+// Texts that share more keywords than a small counter holds.
+TEST(Matchcount, CountsOfLongTextsStopAtTheirLargest)
+{
+    std::mt19937 random(13);
+    const Text text = random_text(random, 330, 20);
+    std::vector<Text> texts;
+    while (texts.size() < 1500) texts.push_back(edited(random, text, random() % 20, 20));
+    ThreadPool pool(1);
+    const Index index = text_index(texts, pool, 2);
+    const Queries queries({text}, 5);
+    const std::vector<RowResult> all = all_in_order(texts, text);
+    for (const std::ptrdiff_t done : {1, 150, 700}) {
+        std::vector<RowResult> found;
+        const RowResult& last = all[static_cast<std::size_t>(done) - 1];
+        index.searcher->search_exact(queries.batch, last.distance, last.row, found, pool);
+        expect_equal(found, {all.begin() + done, all.begin() + done + 5});
+    }
+}
+
 TEST(Matchcount, AnswersDoNotDependOnThreads)
 {
     const std::vector<Text> texts = many_texts(9);

@@ -180,8 +180,8 @@ void Search::compare_block(const Block& block)
     thread_local BlockCounts counts;
     thread_local std::vector<std::uint32_t> places;
     places.clear();
-    // Lengths ascend, so the bound of the first text holds for all.
-    const bool counted = least_shared(block.begin, limit_.load(std::memory_order_relaxed)) > 0;
+    // The bound grows with the length: without one for the last text there is none.
+    const bool counted = least_shared(block.end - 1, limit_.load(std::memory_order_relaxed)) > 0;
     if (counted) count_block(block, counts);
     const std::uint32_t steps = (block.end - block.begin + step_texts - 1) / step_texts;
     for (std::uint32_t step = 0; step < steps; ++step) {

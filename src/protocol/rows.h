@@ -1,7 +1,7 @@
 // Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches hold them. A row is dense
 // (a fixed number of floats, or of words of bits in the place of floats) or a list of words: u32, strictly ascending,
-// each with a float32 weight where the element type has weights. Words of text are not ordered (protocol/text_rows.h). In addition a row has attributes: u64 columns, whose
-// number the index's shape gives (0 without attributes).
+// each with a float32 weight where the element type has weights; words of text are not ordered (protocol/text_rows.h).
+// In addition a row has attributes: u64 columns, whose number the index's shape gives (0 without attributes).
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,9 @@ my %searches = (
 	items_codes => [ 'true', 'v', '<#>' ],
 	items_graph => [ 'id % 2 = 1', 'v', '<+>' ],
 	items_bits => [ 'true', 'b', '<%>' ],
-	items_bit_graph => [ 'true', 'b', '<~>' ]);
-my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph');
+	items_bit_graph => [ 'true', 'b', '<~>' ],
+	items_note => [ 'true', 'note', '<~~>' ]);
+my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph', 'items_note');
 my @approximate = ('items_ivfadc', 'items_codes', 'items_graph');
 
 # Rows number $from to $to of `items`, as a query.
@@ -48,14 +49,15 @@ sub fill_database
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
 		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);
 		CREATE INDEX items_bit_graph ON items USING graph (b bit_hamming_ops) INCLUDE (id);
+		CREATE INDEX items_note ON items USING matchcount (note);
 		DELETE FROM items WHERE id % 50 = 0;
 		VACUUM (INDEX_CLEANUP ON) items;
 		INSERT INTO items @{[ row_values(2001, 2100) ]}};
 	return;
 }
 
-# The answers to searches for eight rows, each with $limit rows: a line for each named index. For bits, of which many
-# rows are equally far, the line has the distances; a graph of bits is searched whole.
+# The answers to searches for eight rows, each with $limit rows: a line for each named index. For bits and texts, of which
+# many rows are equally far, the line has the distances; a graph of bits is searched whole.
 sub found
 {
 	my ($node, $db, $limit, $settings, @indexes) = @_;
@@ -63,7 +65,7 @@ sub found
 	for my $index (@indexes)
 	{
 		my ($condition, $column, $operator) = @{ $searches{$index} };
-		my $shown = $column eq 'b' ? "b $operator q.b" : 'id';
+		my $shown = $column eq 'v' ? 'id' : "$column $operator q.$column";
 		push @lines, "$index " . $node->safe_psql($db, qq{$settings; @{[ $column eq 'b' ? 'SET pgwarp.graph_ef_search = 10000;' : '' ]}
 			SELECT string_agg(q.id || ':' || ids, ' ' ORDER BY q.id) FROM (SELECT * FROM items WHERE id <= 8) q,
 			LATERAL (SELECT string_agg(shown::text, ',') AS ids FROM (SELECT $shown AS shown FROM items WHERE $condition ORDER BY $column $operator q.$column LIMIT $limit) s) l});
@@ -87,7 +89,7 @@ sub uses_indexes
 	for my $index (sort keys %searches)
 	{
 		my ($condition, $column, $operator) = @{ $searches{$index} };
-		my $query = $column eq 'b' ? "repeat('01', 16)::bit(32)" : 'array_fill(1, ARRAY[16])::vector';
+		my $query = { b => "repeat('01', 16)::bit(32)", v => 'array_fill(1, ARRAY[16])::vector', note => "'nnn'" }->{$column};
 		my $plan = $node->safe_psql($db, "SET enable_seqscan = off; SET enable_sort = off;
 			EXPLAIN (COSTS OFF) SELECT id FROM items WHERE $condition ORDER BY $column $operator $query LIMIT 20");
 		return 0 if $plan !~ /Scan using $index on items/;

@@ -96,8 +96,8 @@ void expect_right(const Index& index, const std::vector<WeightedItem>& items, st
     }
 }
 
-// The ways in which weights are drawn.
-enum class Weights { small_integers, normal, any_size, nearly_equal };
+// The ways in which weights are drawn. Uneven: a few are so large that others are a few units in fixed point.
+enum class Weights { small_integers, normal, any_size, uneven };
 
 float random_weight(Weights weights, std::mt19937_64& random)
 {
@@ -108,8 +108,8 @@ float random_weight(Weights weights, std::mt19937_64& random)
             return std::normal_distribution<float>()(random);
         case Weights::any_size:
             return std::ldexp(std::normal_distribution<float>()(random), static_cast<int>(random() % 200) - 100);
-        case Weights::nearly_equal:
-            return 1 + static_cast<float>(random() % 4) * std::numeric_limits<float>::epsilon();
+        case Weights::uneven:
+            return random() % 16 == 0 ? -0x1p14F : std::uniform_real_distribution<float>(1, 3)(random);
     }
     return 0;
 }
@@ -146,12 +146,12 @@ TEST(WeightedCount, RandomCasesAreAsDefined)
 TEST(WeightedCount, ManyRows)
 {
     std::mt19937_64 random(2);
-    for (const Weights weights : {Weights::normal, Weights::nearly_equal, Weights::any_size}) {
+    for (const Weights weights : {Weights::normal, Weights::uneven, Weights::any_size}) {
         std::vector<Row> rows(4000);
         for (Row& row : rows) row = random_items(random() % 20, 3000, weights, random);
         ThreadPool pool(2);
         const Index index(rows, pool);
-        for (const std::size_t count : {1U, 30U, 400U}) {
+        for (const std::size_t count : {1U, 30U, 100U, 400U}) {
             const std::vector<WeightedItem> items = random_items(count, 3000, weights, random);
             for (const std::uint32_t k : {1U, 100U})
                 ASSERT_NO_FATAL_FAILURE(expect_right(index, items, k, {})) << count << " items";

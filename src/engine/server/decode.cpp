@@ -60,8 +60,7 @@ void check_parameters(const ParameterList& list)
 
 void check_shape(const IndexShape& shape)
 {
-    require(shape.element >= ElementType::float32 && shape.element <= ElementType::text,
-            "unknown element type");
+    require(shape.element >= ElementType::float32 && shape.element <= ElementType::text, "unknown element type");
     require(shape.attribute_count <= max_attributes, "rows with too many attributes");
     require(shape.metric <= static_cast<std::uint8_t>(Metric::edit), "unknown metric");
     require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),

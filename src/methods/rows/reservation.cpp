@@ -15,10 +15,16 @@ namespace
 
 constexpr std::size_t fewest_bytes = std::size_t{1} << 30;
 constexpr std::size_t smallest_step = std::size_t{64} << 20;
+// ThreadSanitizer leaves little address space to the program.
+#ifdef __SANITIZE_THREAD__
+constexpr std::size_t most_bytes = std::size_t{16} << 30;
+#else
+constexpr std::size_t most_bytes = ~std::size_t{0};
+#endif
 
 }  // namespace
 
-Reservation::Reservation(std::size_t bytes) : bytes_(bytes)
+Reservation::Reservation(std::size_t bytes) : bytes_(std::min(bytes, most_bytes))
 {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     while ((base_ = ::mmap(nullptr, bytes_, PROT_NONE, flags, -1, 0)) == MAP_FAILED) {

@@ -231,8 +231,8 @@ TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
     return ExecStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
 }
 
-// Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions is left to the
-// scan, which raises the error.
+// Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions, or a text that
+// is too long, is left to the scan, which raises the error.
 void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
 {
     ExprContext* context = state->custom.ss.ps.ps_ExprContext;

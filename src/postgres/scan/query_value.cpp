@@ -3,6 +3,7 @@
 
 #include "postgres/types/any_vector.h"
 #include "postgres/types/text_row.h"
+#include "postgres/types/text_value.h"
 
 namespace pgwarp
 {
@@ -14,7 +15,7 @@ int query_length(ElementType element, Relation index)
 
 RowView view_query(ElementType element, Datum value, int length)
 {
-    if (is_list(element)) return read_text_row(value);
+    if (is_list(element)) return can_read_text(value) ? read_text_row(value) : RowView{};
     const AnyVector vector = read_any_vector(element, value);
     if (vector.dim != length) return {};
     return dense_rows(floats_of(vector), 1, width_of(vector));

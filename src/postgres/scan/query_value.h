@@ -13,10 +13,11 @@ namespace pgwarp
 // Returns the number of dimensions that queries of the index must have, as SQL counts them; 0 for text.
 int query_length(ElementType element, Relation index);
 
-// Returns a value as a view of one row; a view without rows for a vector of other than `length` dimensions. The memory
-// is the value's own or palloc'ed.
+// Returns a value as a view of one row; a view without rows where copy_query() raises an error. The memory is the
+// value's own or palloc'ed.
 RowView view_query(ElementType element, Datum value, int length);
-// Returns a palloc'ed copy of a value. Raises an error unless a vector has `length` dimensions.
+// Returns a palloc'ed copy of a value. Raises an error for a vector of other than `length` dimensions, and for a text
+// that is too long.
 RowView copy_query(ElementType element, Datum value, int length);
 // Returns a palloc'ed query for scans whose order is arbitrary: zeros[width], or the empty text.
 RowView blank_query(ElementType element, uint32 width);

@@ -2,6 +2,7 @@
 #include "postgres/types/text_value.h"
 
 extern "C" {
+#include "access/detoast.h"
 #include "mb/pg_wchar.h"
 }
 
@@ -49,6 +50,17 @@ TextValue read_text(Datum value)
     const int length = pg_mb2wchar_with_len(bytes, characters, static_cast<int>(count));
     text.characters = {static_cast<uint32>(length), sizeof(pg_wchar), characters};
     return text;
+}
+
+bool can_read_text(Datum value)
+{
+    // Most texts have fewer bytes than that, which their headers tell.
+    if (toast_raw_datum_size(value) - VARHDRSZ <= max_text_characters) return true;
+    auto* stored = reinterpret_cast<varlena*>(DatumGetPointer(value));
+    auto* detoasted = pg_detoast_datum_packed(stored);
+    const int length = pg_mbstrlen_with_len(VARDATA_ANY(detoasted), static_cast<int>(VARSIZE_ANY_EXHDR(detoasted)));
+    if (detoasted != stored) pfree(detoasted);
+    return length <= static_cast<int>(max_text_characters);
 }
 
 void free_text(const TextValue& text)

@@ -19,6 +19,8 @@ struct TextValue {
 // Reads a text; its view points to the datum or to memory in the current memory context. Raises 54000 for more than
 // max_text_characters characters.
 TextValue read_text(Datum value);
+// Whether read_text() accepts the text.
+bool can_read_text(Datum value);
 void free_text(const TextValue& text);
 
 // Packs the characters as a row of an index (protocol/text_rows.h): palloc'ed words, whose number goes to `count`.

@@ -41,6 +41,22 @@ inline Text random_text(std::mt19937& random, std::size_t length, std::uint32_t 
     return text;
 }
 
+inline OwnedRows random_texts(std::size_t count, std::size_t longest, unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::vector<Text> texts;
+    while (texts.size() < count) texts.push_back(random_text(random, random() % (longest + 1), 5));
+    return text_rows(texts);
+}
+
+inline Text text_of(const RowView& rows, std::size_t row)
+{
+    const TextView view = view_text(rows.list(row));
+    Text text;
+    for (std::uint32_t i = 0; i < view.length; ++i) text.push_back(view[i]);
+    return text;
+}
+
 // The text after random insertions, deletions and substitutions.
 inline Text edited(std::mt19937& random, Text text, std::size_t edits, std::uint32_t letters)
 {

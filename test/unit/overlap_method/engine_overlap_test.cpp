@@ -1,11 +1,12 @@
-// The life of an index of lists, through the engine's protocol and mirrors: build, insert, delete, search, continue,
-// merge, crash. The engine's answers are compared with a plain scan of the test's rows.
+// The life of an index of lists or texts, through the engine's protocol and mirrors: build, insert, delete, search,
+// continue, merge, crash. The engine's answers are compared with a plain scan of the test's rows.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "overlap_method/overlap_client.h"
+#include "text_fixture.h"
 
 namespace pgwarp::test
 {
@@ -15,6 +16,30 @@ namespace
 constexpr std::uint32_t range = 300;
 constexpr std::size_t indexed = 700;
 constexpr std::size_t inserted = 900;
+
+// Lists of integers are rows of the method for tests, texts of matchcount.
+IndexShape shape_of(ElementType element, std::uint32_t words = 0)
+{
+    if (element != ElementType::text) return list_shape(element == ElementType::weighted_list, words);
+    IndexShape shape{};
+    shape.method = Method::matchcount;
+    shape.element = element;
+    shape.metric = static_cast<std::uint8_t>(Metric::edit);
+    return shape;
+}
+
+OwnedRows random_rows_of(ElementType element, std::size_t count, std::size_t most, unsigned seed)
+{
+    if (element != ElementType::text)
+        return random_lists(count, most, range, element == ElementType::weighted_list, seed);
+    return random_texts(count, most, seed);
+}
+
+double distance_of(ElementType element, const RowView& query, const RowView& rows, std::size_t row)
+{
+    if (element != ElementType::text) return overlap_distance(query, 0, rows, row);
+    return plain_distance(text_of(query, 0), text_of(rows, row));
+}
 
 struct Live {
     double distance;
@@ -26,10 +51,10 @@ struct Live {
 class ListTable
 {
 public:
-    explicit ListTable(bool weighted)
-        : rows_(random_lists(indexed + inserted, 12, range, weighted, 3)), tids_(numbered_tids(0, indexed + inserted))
+    explicit ListTable(ElementType element)
+        : rows_(random_rows_of(element, indexed + inserted, 12, 3)), tids_(numbered_tids(0, indexed + inserted))
     {
-        index.shape = list_shape(weighted, range);
+        index.shape = shape_of(element, range);
         index.key = {1, 2, 3, -1, 77, MirrorDevice::best, 0};
     }
 
@@ -93,7 +118,8 @@ public:
     {
         std::vector<Live> live;
         const auto add = [&](std::size_t row, std::uint64_t place) {
-            if (!dead.contains(row)) live.push_back({overlap_distance(query, 0, all(), row), place, tids_[row]});
+            if (!dead.contains(row))
+                live.push_back({distance_of(index.shape.element, query, all(), row), place, tids_[row]});
         };
         for (std::size_t i = 0; i < index_rows.size(); ++i) add(index_rows[i], i);
         for (std::uint32_t log = 0; log < delta_log_count; ++log) {
@@ -190,8 +216,7 @@ void expect_results(const SearchOutcome& outcome, std::size_t query, std::size_t
 // Searches for some lists, in one batch, and expects the answers of the plain scan.
 void expect_truth(EngineClient& client, const ListTable& table, std::uint32_t k, unsigned seed = 11)
 {
-    const bool weighted = table.index.shape.element == ElementType::weighted_list;
-    const OwnedRows queries = random_lists(9, 20, range, weighted, seed);
+    const OwnedRows queries = random_rows_of(table.index.shape.element, 9, 20, seed);
     const SearchOutcome outcome = search_lists(client, table.request(queries.view(), k), queries.view());
     ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
     std::size_t first = 0;
@@ -204,8 +229,7 @@ void expect_truth(EngineClient& client, const ListTable& table, std::uint32_t k,
 // A query's rows one page after the other, until none is left.
 void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_t k)
 {
-    const bool weighted = table.index.shape.element == ElementType::weighted_list;
-    const OwnedRows query = random_lists(1, 20, range, weighted, 5);
+    const OwnedRows query = random_rows_of(table.index.shape.element, 1, 20, 5);
     const std::vector<Live> truth = table.truth(query.view());
     SearchRequest request = table.request(query.view(), k);
     request.mode = SearchMode::continuation;
@@ -224,7 +248,7 @@ void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_
     EXPECT_EQ(seen, truth.size());
 }
 
-class OverlapMethod : public testing::TestWithParam<bool>
+class OverlapMethod : public testing::TestWithParam<ElementType>
 {
 };
 
@@ -311,7 +335,7 @@ TEST_P(LoadedTable, SearchesManyIndexesAtOnce)
     other.load(client);
     other.insert(0, 30);
     other.push(client, 3);
-    const OwnedRows queries = random_lists(2, 20, range, GetParam(), 21);
+    const OwnedRows queries = random_rows_of(GetParam(), 2, 20, 21);
     SearchIndexesRequest request{};
     request.index_count = 2;
     request.query_count = 2;
@@ -394,7 +418,7 @@ TEST_P(OverlapMethod, OutlivesTheEngine)
     // Another engine has no mirror: everything is loaded from pages again.
     ServerProcess server;
     EngineClient client(server.path());
-    const OwnedRows query = random_lists(1, 20, range, GetParam(), 5);
+    const OwnedRows query = random_rows_of(GetParam(), 1, 20, 5);
     EXPECT_EQ(search_lists(client, table.request(query.view(), 3), query.view()).reply.status, SearchStatus::need_load);
     table.load(client);
     table.pushed.fill(0);
@@ -409,26 +433,28 @@ TEST_P(OverlapMethod, HoldsNothing)
     TestServer server;
     EngineClient client(server.path());
     TestIndex index;
-    index.shape = list_shape(GetParam());
+    index.shape = shape_of(GetParam());
     index.key = {1, 2, 3, -1, 5, MirrorDevice::best, 0};
-    const OwnedRows none = random_lists(0, 1, 1, GetParam(), 1);
+    const OwnedRows none = random_rows_of(GetParam(), 0, 1, 1);
     const BuiltIndex built = build_lists(client, index, {}, none.view());
     EXPECT_EQ(built.reply.rows, 0U);
     load(client, index, built);
-    const OwnedRows query = random_lists(1, 5, 9, GetParam(), 2);
+    const OwnedRows query = random_rows_of(GetParam(), 1, 5, 2);
     EXPECT_TRUE(search_lists(client, list_request(index, query.view(), 4), query.view()).results.empty());
     // Lists without words are rows like others.
-    const OwnedRows empty = random_lists(3, 0, 1, GetParam(), 1);
+    const OwnedRows empty = random_rows_of(GetParam(), 3, 0, 1);
     send_list_delta(client, index, 0, 0, numbered_tids(0, 3), empty.view());
     EXPECT_EQ(search_lists(client, list_request(index, query.view(), 4), query.view()).results.size(), 3U);
 }
 
-std::string kind_of_lists(const testing::TestParamInfo<bool>& weighted)
+std::string kind_of_lists(const testing::TestParamInfo<ElementType>& element)
 {
-    return weighted.param ? "weighted" : "plain";
+    if (element.param == ElementType::text) return "text";
+    return element.param == ElementType::weighted_list ? "weighted" : "plain";
 }
-INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), kind_of_lists);
-INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, testing::Bool(), kind_of_lists);
+const auto kinds = testing::Values(ElementType::list, ElementType::weighted_list, ElementType::text);
+INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
+INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)

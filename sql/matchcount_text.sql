@@ -99,9 +99,22 @@ SELECT count(*), count(*) FILTER (WHERE found <> distances(q, 3, false, 'true'))
 	FROM (SELECT q, array_agg(n.distance ORDER BY n.distance) AS found
 		FROM queries CROSS JOIN LATERAL (SELECT title <~~> q AS distance FROM titles ORDER BY title <~~> q LIMIT 3) n
 		WHERE q IS NOT NULL GROUP BY q) j;
+-- small batches, of which the engine answers the next while one is joined
+SET pgwarp.batch_size = 16;
 SELECT count(*), sum(distance) = (SELECT sum(d) FROM unnest(ARRAY(SELECT min(a.title <~~> b.title) FROM titles a JOIN titles b ON b.id <> a.id AND b.title IS NOT NULL WHERE a.kind = 4 AND a.title IS NOT NULL GROUP BY a.id)) d) AS same
 	FROM titles a CROSS JOIN LATERAL (SELECT a.title <~~> b.title AS distance FROM titles b WHERE b.id <> a.id ORDER BY b.title <~~> a.title LIMIT 1) n
 	WHERE a.kind = 4 AND a.title IS NOT NULL;
+-- filters that drop many of the nearest
+SELECT count(*), bool_and(found = nearest) AS same
+	FROM (SELECT (SELECT array_agg(title <~~> q) FROM (SELECT title FROM titles WHERE kind = 3 ORDER BY title <~~> q LIMIT 4) t) AS nearest,
+			(SELECT array_agg(d) FROM (SELECT title <~~> q AS d FROM titles WHERE kind = 3 ORDER BY 1 LIMIT 4) t) AS found
+		FROM queries WHERE q IS NOT NULL) j;
+-- a query that is too long raises an error when its row is reached, not when it is read ahead
+CREATE TABLE asked AS SELECT i, CASE WHEN i = 25 THEN repeat('x', 65536) ELSE made_text(i) END AS q FROM generate_series(1, 40) i;
+SELECT count(*) FROM (SELECT FROM asked CROSS JOIN LATERAL (SELECT id FROM titles ORDER BY title <~~> q LIMIT 1) n LIMIT 15) j;
+SELECT count(*) FROM asked CROSS JOIN LATERAL (SELECT id FROM titles ORDER BY title <~~> q LIMIT 1) n;
+DROP TABLE asked;
+RESET pgwarp.batch_size;
 SELECT q, (SELECT title <~~> q FROM titles ORDER BY title <~~> q LIMIT 1) AS nearest FROM queries WHERE length(q) < 3 ORDER BY q COLLATE "C";
 RESET enable_seqscan;
 
@@ -160,7 +173,11 @@ CREATE INDEX ON parts USING matchcount (title);
 EXPLAIN (COSTS OFF) SELECT id FROM parts ORDER BY title <~~> 'abcd' LIMIT 3;
 INSERT INTO parts VALUES (4000, 'abcdefgh'), (4001, 'abcdefg');
 SELECT id, title <~~> 'abcdefgh' AS distance FROM parts ORDER BY title <~~> 'abcdefgh' LIMIT 2;
-SELECT q, array_agg(id ORDER BY id) FROM (VALUES ('abcdefgh')) v (q) CROSS JOIN LATERAL (SELECT id FROM parts ORDER BY title <~~> q LIMIT 2) n GROUP BY q;
+EXPLAIN (COSTS OFF) SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FROM parts ORDER BY title <~~> q LIMIT 4) n;
+SELECT count(*), bool_and(by_index = by_sort) AS same
+	FROM (SELECT q, array_agg(d ORDER BY d) AS by_index
+		FROM queries CROSS JOIN LATERAL (SELECT title <~~> q AS d FROM parts ORDER BY title <~~> q LIMIT 4) n WHERE q IS NOT NULL GROUP BY q) a
+	JOIN (SELECT q, (SELECT array_agg(d) FROM (SELECT title <~~> q AS d FROM parts ORDER BY 1 LIMIT 4) t) AS by_sort FROM queries) b USING (q);
 CREATE TEMP TABLE own (title text);
 CREATE INDEX ON own USING matchcount (title);
 INSERT INTO own VALUES ('own'), ('won'), (NULL);

@@ -140,7 +140,9 @@ uint32 first_wanted(KnnBatchState* state)
     if (limit < 0) return unlimited_rows;
     const int64 rows = Max(int64{1}, Min(limit + evaluate_count(state, state->offset, 0), int64{max_k}));
     if (!state->plan.filtered) return static_cast<uint32>(rows);
-    return static_cast<uint32>(Min(Max(rows * 2, int64{unlimited_rows}), int64{max_k}));
+    // A deeper search for texts compares many more of them, one for vectors few more.
+    const int64 least = is_list(state->element) ? 1 : int64{unlimited_rows};
+    return static_cast<uint32>(Min(Max(rows * 2, least), int64{max_k}));
 }
 
 void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 wanted)

@@ -183,7 +183,7 @@ void Mirror::read_remote(std::size_t row, std::span<float> out) const
 // Lays out the lists. Called after all of list_of_row is written.
 void Mirror::arrange()
 {
-    std::call_once(arranged_, [&] {
+    arranged_.run([&] {
         const cudaStream_t stream = owner_;
         layout_ = ListLayout::arrange(list_of_row_, lists_);
         upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);

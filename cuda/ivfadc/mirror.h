@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "ivfadc/view.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/method.h"
+#include "methods/once.h"
 #include "numeric/rotation.h"
 #include "rows/remote_rows.h"
 
@@ -105,7 +105,7 @@ private:
     float half_scale_[2] = {1, 0};
     std::vector<std::uint32_t> list_of_row_;
     std::vector<float> code_scale_;
-    std::once_flag arranged_;
+    Once arranged_;
 
     ListLayout layout_;  // finish_load() drops position_of
     float centre_scale_ = 1;

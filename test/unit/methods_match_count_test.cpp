@@ -81,6 +81,9 @@ void expect_right(const Index& index, const std::vector<Item>& items, std::uint3
     const bool full = k > 0 && expected.size() == k;
     ASSERT_EQ(found.audit_threshold, full ? expected.back().count + 1 : 1);
     ASSERT_LE(found.passed_rows, std::uint64_t{k} * found.audit_threshold);
+    const auto matched =
+        std::count_if(expected.begin(), expected.end(), [](const CountedRow& row) { return row.count > 0; });
+    ASSERT_GE(found.passed_rows, matched);
 }
 
 struct RandomCase {
@@ -143,11 +146,32 @@ TEST(MatchCount, SlicesOfAnySizeGiveTheSame)
     std::mt19937_64 random(2);
     CountWorkspace workspaces[] = {CountWorkspace(0), CountWorkspace(128), CountWorkspace(1024), CountWorkspace()};
     for (int i = 0; i < 1000; ++i) {
-        RandomCase made = random_case({2000, 12, i % 2 == 0 ? 4U : 40U, 30}, random);
+        RandomCase made = random_case({2000, 12, i % 2 == 0 ? 4U : 40U, i % 4 < 2 ? 4U : 30U}, random);
         if (i % 3 == 0) made.k = below(random, 20);
         const Index index(made.rows);
         for (CountWorkspace& workspace : workspaces)
             ASSERT_NO_FATAL_FAILURE(expect_right(index, made.items, made.k, made.dead, workspace)) << "case " << i;
+    }
+}
+
+// The table holds O(k * AuditThreshold) rows, though nearly all rows match.
+TEST(MatchCount, FewRowsPassTheGate)
+{
+    std::mt19937_64 random(6);
+    std::vector<Row> rows(20000);
+    for (Row& row : rows)
+        for (int i = 0; i < 20; ++i) row.push_back(below(random, 100));
+    const Index index(rows);
+    std::vector<Item> items;
+    for (std::uint32_t keyword = 0; keyword < 30; ++keyword) items.push_back({keyword, keyword});
+    CountWorkspace workspaces[] = {CountWorkspace(1024), CountWorkspace()};
+    for (CountWorkspace& workspace : workspaces) {
+        for (const std::uint32_t k : {1U, 10U, 100U}) {
+            ASSERT_NO_FATAL_FAILURE(expect_right(index, items, k, {}, workspace));
+            const MatchCounts found = search_counts(index.lists, items, k, {}, workspace);
+            EXPECT_GT(found.audit_threshold, 10U);
+            EXPECT_LE(found.passed_rows, k * found.audit_threshold);
+        }
     }
 }
 

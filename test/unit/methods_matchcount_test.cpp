@@ -160,6 +160,24 @@ TEST(MatchcountGrams, EditsLeaveTheLeastShared)
     EXPECT_GT(attained, 100U);
 }
 
+TEST(MatchcountCharacters, BoundDistancesFromBelow)
+{
+    std::mt19937 random(14);
+    std::uint64_t attained = 0;
+    for (int i = 0; i < 4000; ++i) {
+        const Text a = random_text(random, random() % 60, 40, i % 2 == 0 ? U'a' : U'\u4e00');
+        const Text b =
+            random() % 2 == 0 ? edited(random, a, random() % 12, 40) : random_text(random, random() % 60, 40);
+        const auto of = [](const Text& text) { return matchcount::CharacterCounts::of(view_text(packed(text))); };
+        const std::uint32_t least = matchcount::CharacterCounts::least_distance(
+            of(a), static_cast<std::uint32_t>(a.size()), of(b), static_cast<std::uint32_t>(b.size()));
+        const std::uint32_t distance = plain_distance(a, b);
+        ASSERT_LE(least, distance);
+        attained += least == distance && least > 0 ? 1 : 0;
+    }
+    EXPECT_GT(attained, 100U);
+}
+
 // Small indexes with few candidates, so that every part of the search decides some answers.
 TEST(MatchcountSearch, AnswersAreThoseOfAScan)
 {
@@ -174,7 +192,7 @@ TEST(MatchcountSearch, AnswersAreThoseOfAScan)
         const std::size_t longest = random() % 4 == 0 ? 90 : 14;
         const std::vector<Text> texts = related_texts(random, random() % 60, longest, letters);
         const GramForm form{2 + static_cast<std::uint32_t>(random() % 5), random() % 4 == 0 ? 4U : 32U};
-        const matchcount::TextIndex index = make_text_index(text_rows(texts).view(), form, pool);
+        const matchcount::TextIndex index = make_text_index({text_rows(texts).view(), pool}, form, pool);
         std::vector<std::uint64_t> dead(random() % 3 == 0 ? 1 : 0);
         for (std::uint64_t& word : dead) word = random() % 4 == 0 ? ~std::uint64_t{0} : random() & random();
         const std::vector<std::uint64_t> dead_places = index.texts.bitmap_of_places(dead);

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 
 #include "methods/bulk_memory.h"
+#include "methods/once.h"
 
 namespace pgwarp
 {
@@ -19,7 +19,7 @@ public:
     // Returns own memory to write to, allocated at the first call. Thread-safe.
     std::span<Element> room(std::size_t count)
     {
-        std::call_once(once_, [&] { own_.resize(count); });
+        once_.run([&] { own_.resize(count); });
         return own_;
     }
     // Returns the whole array, once it is written.
@@ -27,7 +27,7 @@ public:
     std::uint64_t memory_bytes() const { return own_.size() * sizeof(Element); }
 
 private:
-    std::once_flag once_;
+    Once once_;
     BulkVector<Element> own_;
     std::span<const Element> lent_;
 };

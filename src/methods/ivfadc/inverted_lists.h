@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <numeric>
 #include <span>
 #include <vector>
 
 #include "methods/method.h"
+#include "methods/once.h"
 
 namespace pgwarp
 {
@@ -22,15 +22,17 @@ public:
     // Orders the rows, once list_of_row is filled; later calls do nothing. Thread-safe.
     void arrange()
     {
-        std::call_once(arranged_, [this] {
-            for (const std::uint32_t list : list_of_row_) {
-                if (list + 1 >= begin_.size()) throw BadRequest("a row is in a list that does not exist");
-                ++begin_[list + 1];
-            }
-            std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
-            std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+        arranged_.run([this] {
+            // Memory may be short anywhere, and then the next writer begins again.
             row_at_.resize(list_of_row_.size());
             position_of_.resize(list_of_row_.size());
+            std::vector<std::uint32_t> next(begin_.size(), 0);
+            for (const std::uint32_t list : list_of_row_) {
+                if (list + 1 >= next.size()) throw BadRequest("a row is in a list that does not exist");
+                ++next[list + 1];
+            }
+            std::partial_sum(next.begin(), next.end(), next.begin());
+            begin_ = next;
             for (std::size_t row = 0; row < list_of_row_.size(); ++row) {
                 const std::uint32_t position = next[list_of_row_[row]]++;
                 row_at_[position] = static_cast<std::uint32_t>(row);
@@ -62,7 +64,7 @@ private:
     std::vector<std::uint32_t> position_of_;  // while loading
     std::vector<std::uint32_t> begin_;
     std::vector<std::uint32_t> row_at_;
-    std::once_flag arranged_;
+    Once arranged_;
 };
 
 }  // namespace pgwarp

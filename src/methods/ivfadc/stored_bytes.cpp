@@ -31,7 +31,7 @@ bool StoredBytes::write(const std::string& array, std::uint64_t offset, std::spa
 void StoredBytes::write_codes(std::uint64_t offset, std::span<const std::byte> bytes, InvertedLists& lists)
 {
     lists.arrange();
-    std::call_once(arranged_, [&] {
+    arranged_.run([&] {
         std::vector<std::uint32_t> sizes(lists.lists());
         for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] = lists.end(list) - lists.begin(list);
         lists_.layout(sizes, dimensions_, metric_ == Metric::l2);

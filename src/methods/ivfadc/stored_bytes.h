@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "methods/ivfadc/inverted_lists.h"
+#include "methods/once.h"
 #include "methods/rows/byte_lists.h"
 #include "numeric/metric.h"
 
@@ -32,7 +32,7 @@ private:
     std::vector<float> scale_;         // [rows]
     std::vector<std::uint32_t> slot_;  // [rows]
     ByteLists lists_;
-    std::once_flag arranged_;
+    Once arranged_;
 };
 
 }  // namespace pgwarp

@@ -57,69 +57,82 @@ std::vector<std::size_t> chunks_of_rows(const KeywordRows& rows, std::uint64_t p
     return bounds;
 }
 
-// All postings, in parts of ascending keywords; in each part by row.
+// Parts of the universe in ascending order, by the first bits of the keyword.
 struct Parts {
-    BulkVector<Posting> postings;
-    std::vector<std::uint64_t> starts;  // of the parts; one more at the end
-    unsigned sorted_bits = 0;           // the lowest bits of the keyword, in which the postings of a part differ
+    std::vector<std::size_t> chunks;                 // bounds, of rows
+    std::vector<std::vector<std::uint64_t>> places;  // [chunk][part]: the chunk's next posting, in (keyword, row) order
+    std::vector<std::uint64_t> starts;               // the first posting of each part; one more at the end
+    unsigned sorted_bits = 0;                        // the lowest bits of keywords, in which those of a part differ
     std::uint32_t largest_keyword = 0;
+
+    std::size_t count() const { return starts.size() - 1; }
+    std::size_t of(std::uint32_t keyword) const { return std::uint64_t{keyword} >> sorted_bits; }
 };
+
+// Calls body(chunk) for each chunk of rows, on the threads of the pool.
+template <class Body>
+void for_chunks(std::span<const std::size_t> chunks, ThreadPool& pool, const Body& body)
+{
+    pool.parallel_for(chunks.size() - 1, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t chunk = begin; chunk < end; ++chunk) body(chunk);
+    });
+}
 
 std::uint32_t largest_keyword(const KeywordRows& rows, std::span<const std::size_t> chunks, ThreadPool& pool)
 {
     std::vector<std::uint32_t> largest(chunks.size() - 1);
-    pool.parallel_for(largest.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t chunk = begin; chunk < end; ++chunk) {
-            std::uint32_t found = 0;
-            for (std::uint64_t i = rows.offsets[chunks[chunk]]; i < rows.offsets[chunks[chunk + 1]]; ++i)
-                found = std::max(found, rows.keywords[i]);
-            largest[chunk] = found;
-        }
+    for_chunks(chunks, pool, [&](std::size_t chunk) {
+        std::uint32_t found = 0;
+        for (std::uint64_t i = rows.offsets[chunks[chunk]]; i < rows.offsets[chunks[chunk + 1]]; ++i)
+            found = std::max(found, rows.keywords[i]);
+        largest[chunk] = found;
     });
     return *std::max_element(largest.begin(), largest.end());
 }
 
-// Turns the numbers of postings of each chunk in each part into the places where the chunk's begin.
-void places_of_counts(std::vector<std::vector<std::uint64_t>>& counts, std::vector<std::uint64_t>& starts)
+// Counts the postings of each part.
+Parts make_parts(const KeywordRows& rows, std::uint64_t postings, ThreadPool& pool)
 {
+    Parts parts;
+    parts.chunks = chunks_of_rows(rows, postings, pool);
+    parts.largest_keyword = largest_keyword(rows, parts.chunks, pool);
+    const auto bits = static_cast<unsigned>(std::bit_width(parts.largest_keyword));
+    const bool few = postings < digits * 16;
+    parts.sorted_bits = few ? bits : bits - std::min(bits, digit_bits);
+    parts.places.resize(parts.chunks.size() - 1);
+    for_chunks(parts.chunks, pool, [&](std::size_t chunk) {
+        std::vector<std::uint64_t> counts(parts.of(parts.largest_keyword) + 1);
+        for (std::uint64_t i = rows.offsets[parts.chunks[chunk]]; i < rows.offsets[parts.chunks[chunk + 1]]; ++i)
+            ++counts[parts.of(rows.keywords[i])];
+        parts.places[chunk] = std::move(counts);
+    });
     std::uint64_t place = 0;
-    for (std::size_t part = 0; part < counts[0].size(); ++part) {
-        starts.push_back(place);
-        for (std::vector<std::uint64_t>& chunk : counts) {
+    for (std::size_t part = 0; part < parts.places[0].size(); ++part) {
+        parts.starts.push_back(place);
+        for (std::vector<std::uint64_t>& chunk : parts.places) {
             place += chunk[part];
             chunk[part] = place - chunk[part];
         }
     }
-    starts.push_back(place);
+    parts.starts.push_back(place);
+    return parts;
 }
 
-Parts distribute(const KeywordRows& rows, ThreadPool& pool)
+// Copies the postings of parts [begin, end) to out[], each part by row.
+void copy_parts(const KeywordRows& rows, Parts& parts, std::size_t begin, std::size_t end, Posting* out,
+                ThreadPool& pool)
 {
-    Parts parts;
-    parts.postings.resize(rows.offsets.back() - rows.offsets.front());
-    const std::vector<std::size_t> chunks = chunks_of_rows(rows, parts.postings.size(), pool);
-    parts.largest_keyword = largest_keyword(rows, chunks, pool);
-    const auto bits = static_cast<unsigned>(std::bit_width(parts.largest_keyword));
-    const bool few = parts.postings.size() < digits * 16;
-    parts.sorted_bits = few ? bits : bits - std::min(bits, digit_bits);
-    const auto part_of = [&](std::uint32_t keyword) { return std::uint64_t{keyword} >> parts.sorted_bits; };
-
-    std::vector<std::vector<std::uint64_t>> places(chunks.size() - 1,
-                                                   std::vector<std::uint64_t>(part_of(parts.largest_keyword) + 1));
-    pool.parallel_for(places.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t chunk = begin; chunk < end; ++chunk)
-            for (std::uint64_t i = rows.offsets[chunks[chunk]]; i < rows.offsets[chunks[chunk + 1]]; ++i)
-                ++places[chunk][part_of(rows.keywords[i])];
+    const std::uint64_t start = parts.starts[begin];
+    for_chunks(parts.chunks, pool, [&](std::size_t chunk) {
+        std::vector<std::uint64_t>& places = parts.places[chunk];
+        for (std::size_t row = parts.chunks[chunk]; row < parts.chunks[chunk + 1]; ++row) {
+            for (std::uint64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i) {
+                const std::size_t part = parts.of(rows.keywords[i]);
+                if (part - begin >= end - begin) continue;
+                out[places[part]++ - start] = {rows.keywords[i], static_cast<std::uint32_t>(row)};
+            }
+        }
     });
-    places_of_counts(places, parts.starts);
-    pool.parallel_for(places.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t chunk = begin; chunk < end; ++chunk)
-            for (std::size_t row = chunks[chunk]; row < chunks[chunk + 1]; ++row)
-                for (std::uint64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i)
-                    parts.postings[places[chunk][part_of(rows.keywords[i])]++] = {rows.keywords[i],
-                                                                                  static_cast<std::uint32_t>(row)};
-    });
-    return parts;
 }
 
 // The lists of a part.
@@ -142,6 +155,34 @@ PartLists write_lists(std::span<const Posting> sorted, std::uint64_t start, std:
             lists.starts.push_back(start + i);
         }
         out[i] = sorted[i].row;
+    }
+    return lists;
+}
+
+// Writes the list array. Only some parts at a time are copied and sorted: a fourth of all postings, or one part, so
+// that this takes less memory than the list array.
+std::vector<PartLists> sort_parts(const KeywordRows& rows, Parts& parts, std::uint32_t* list_array, ThreadPool& pool)
+{
+    std::uint64_t at_a_time = parts.starts.back() / 4;
+    for (std::size_t part = 0; part < parts.count(); ++part)
+        at_a_time = std::max(at_a_time, parts.starts[part + 1] - parts.starts[part]);
+    BulkVector<Posting> postings(at_a_time);
+    std::vector<PartLists> lists(parts.count());
+    for (std::size_t first = 0; first < parts.count();) {
+        const std::uint64_t start = parts.starts[first];
+        std::size_t last = first + 1;
+        while (last < parts.count() && parts.starts[last + 1] - start <= at_a_time) ++last;
+        copy_parts(rows, parts, first, last, postings.data(), pool);
+        pool.parallel_for(last - first, 1, [&](std::size_t begin, std::size_t end) {
+            BulkVector<Posting> scratch;
+            for (std::size_t part = first + begin; part < first + end; ++part) {
+                const std::uint64_t place = parts.starts[part];
+                const std::span<Posting> sorted(postings.data() + (place - start), parts.starts[part + 1] - place);
+                sort_by_keyword(sorted, parts.sorted_bits, scratch);
+                lists[part] = write_lists(sorted, place, list_array + place);
+            }
+        });
+        first = last;
     }
     return lists;
 }
@@ -184,18 +225,9 @@ KeywordLists::KeywordLists(const KeywordRows& rows, ThreadPool& pool)
     rows_ = static_cast<std::uint32_t>(rows.offsets.size() - 1);
     for (std::size_t row = 0; row < rows_; ++row)
         longest_row_ = std::max(longest_row_, static_cast<std::uint32_t>(rows.offsets[row + 1] - rows.offsets[row]));
-    Parts parts = distribute(rows, pool);
-    list_array_.resize(parts.postings.size());
-    std::vector<PartLists> lists(parts.starts.size() - 1);
-    pool.parallel_for(lists.size(), 1, [&](std::size_t begin, std::size_t end) {
-        BulkVector<Posting> scratch;
-        for (std::size_t part = begin; part < end; ++part) {
-            const std::uint64_t start = parts.starts[part];
-            const std::span<Posting> postings(parts.postings.data() + start, parts.starts[part + 1] - start);
-            sort_by_keyword(postings, parts.sorted_bits, scratch);
-            lists[part] = write_lists(postings, start, list_array_.data() + start);
-        }
-    });
+    Parts parts = make_parts(rows, rows.offsets.back() - rows.offsets.front(), pool);
+    list_array_.resize(parts.starts.back());
+    const std::vector<PartLists> lists = sort_parts(rows, parts, list_array_.data(), pool);
     for (const PartLists& part : lists) most_repeats_ = std::max(most_repeats_, part.most_repeats);
     const std::uint64_t universe = std::uint64_t{parts.largest_keyword} + 1;
     dense_ = is_dense(universe, postings());

@@ -272,8 +272,8 @@ void collect_lists(const KeywordLists& lists, std::span<const Item> items, bool 
 void count_rows(const KeywordLists& lists, std::span<const Item> items, std::uint32_t bound, RowBitmap dead,
                 CountQueue& queue, CountWorkspace::Memory& memory)
 {
-    // In slices that hold few rows of each list, most of the time goes into the ends of lists.
-    constexpr std::uint64_t postings_a_slice = 8;
+    // In slices that hold fewer postings of each list, most of the time goes into the ends of lists.
+    constexpr std::uint64_t postings_a_slice = 32;
     // Of so many rows to a posting, counters are slower than sorting.
     constexpr std::uint64_t rows_a_posting = 1024;
     const Work work = work_of(lists, items);

@@ -21,7 +21,7 @@ struct Item {
     std::uint32_t last;
 };
 
-// Rows as lists of keywords, in any order and with duplicates, each of which counts. Row i is
+// Less than 2^32 rows as lists of keywords, in any order and with duplicates, each of which counts. Row i is
 // keywords[offsets[i], offsets[i + 1]).
 struct KeywordRows {
     std::span<const std::uint64_t> offsets;  // [rows + 1]
@@ -76,7 +76,7 @@ class CountWorkspace
 {
 public:
     // `slice_bytes`: of the counters that a search works on at a time. It changes the speed only.
-    explicit CountWorkspace(std::size_t slice_bytes = 262144);
+    explicit CountWorkspace(std::size_t slice_bytes = 524288);
     ~CountWorkspace();
     CountWorkspace(CountWorkspace&&) noexcept;
     CountWorkspace& operator=(CountWorkspace&&) noexcept;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "methods/arrays.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/text_search.h"
 #include "methods/rows/stored_lists.h"
@@ -59,6 +60,9 @@ public:
     TextSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
         : form_(gram_form(options)), stored_(std::in_place, shape, arrays)
     {
+        // A word holds four characters or fewer, each of which gets a posting.
+        const ArrayShape* words = find_array(arrays, array_list_words);
+        if (words != nullptr) expected_bytes_ = words->rows * 4 * sizeof(std::uint32_t);
     }
 
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
@@ -68,12 +72,13 @@ public:
     void finish_load(ThreadPool& pool) override
     {
         stored_->finish_load();
-        index_.emplace(make_text_index(stored_->rows(), form_, pool));
+        TextsByLength texts(stored_->rows(), pool);
         stored_.reset();
+        index_.emplace(make_text_index(std::move(texts), form_, pool));
     }
     std::uint64_t memory_bytes() const override
     {
-        return index_ ? index_->texts.memory_bytes() + index_->lists.memory_bytes() : stored_->memory_bytes();
+        return index_ ? index_->memory_bytes() : stored_->memory_bytes() + expected_bytes_;
     }
     ResultKind result_kind() const override { return ResultKind::exact; }
 
@@ -133,6 +138,7 @@ private:
     }
 
     GramForm form_;
+    std::uint64_t expected_bytes_ = 0;   // of the lists to come
     std::optional<StoredLists> stored_;  // until they are loaded
     std::optional<TextIndex> index_;     // afterwards
     mutable Dead dead_;

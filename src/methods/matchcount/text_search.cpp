@@ -37,6 +37,7 @@ public:
     Search(const TextIndex& index, const TextQuery& query)
         : index_(index), query_(query), scan_(query.text), first_(query.k)
     {
+        if (length() <= CharacterCounts::most_characters) characters_ = CharacterCounts::of(query.text);
         append_grams(query.text, index.form, keywords_);
         for (const std::uint32_t keyword : keywords_) {
             const std::span<const std::uint32_t> list = index.lists.list(keyword);
@@ -70,6 +71,8 @@ private:
 
     std::vector<Block> blocks_within(std::uint32_t limit) const;
     void compare_block(const Block& block);
+    void append_near(std::uint32_t begin, std::uint32_t end, const std::uint8_t* counts,
+                     std::vector<std::uint32_t>& places) const;
     void count_block(const Block& block, BlockCounts& counts) const;
     // `places` ascend.
     void compare(std::span<const std::uint32_t> places);
@@ -78,6 +81,7 @@ private:
     const TextIndex& index_;
     const TextQuery& query_;
     const EditScan scan_;
+    CharacterCounts::Counts characters_{};
     std::vector<std::uint32_t> keywords_;
     std::vector<std::span<const std::uint32_t>> lists_;
     std::vector<std::uint32_t> done_;  // places that were compared before the blocks, ascending
@@ -175,6 +179,30 @@ void Search::count_block(const Block& block, BlockCounts& counts) const
     }
 }
 
+// Appends the places in [begin, end) whose texts no bound leaves out. `counts`: of shared keywords; may be null.
+void Search::append_near(std::uint32_t begin, std::uint32_t end, const std::uint8_t* counts,
+                         std::vector<std::uint32_t>& places) const
+{
+    const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
+    auto done = std::ranges::lower_bound(done_, begin);
+    std::uint32_t place = begin;
+    while (place < end) {
+        const std::uint32_t other = index_.texts.length(place);
+        const std::uint32_t end_of_length = std::min(end, index_.texts.first_of_length(std::uint64_t{other} + 1));
+        const bool bounded = std::max(length(), other) <= CharacterCounts::most_characters;
+        const std::int64_t least = std::min<std::int64_t>(least_shared(place, limit), most_count);
+        for (; place < end_of_length; ++place) {
+            if (counts != nullptr && counts[place - begin] < least) continue;
+            while (done != done_.end() && *done < place) ++done;
+            if ((done != done_.end() && *done == place) || bit_is_set(query_.dead, place)) continue;
+            if (bounded &&
+                CharacterCounts::least_distance(characters_, length(), index_.characters.at(place), other) > limit)
+                continue;
+            places.push_back(place);
+        }
+    }
+}
+
 void Search::compare_block(const Block& block)
 {
     thread_local BlockCounts counts;
@@ -189,16 +217,8 @@ void Search::compare_block(const Block& block)
         const std::uint32_t number = block.longer ? step : steps - 1 - step;
         const std::uint32_t begin = block.begin + number * step_texts;
         const std::uint32_t end = std::min(block.end, begin + step_texts);
-        const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
-        if (gap_of(block.longer ? begin : end - 1) > limit) break;
-        const std::int64_t least = std::min<std::int64_t>(least_shared(begin, limit), most_count);
-        auto done = std::ranges::lower_bound(done_, begin);
-        for (std::uint32_t place = begin; place < end; ++place) {
-            if (counted && counts[place - block.begin] < least) continue;
-            while (done != done_.end() && *done < place) ++done;
-            if ((done != done_.end() && *done == place) || bit_is_set(query_.dead, place)) continue;
-            places.push_back(place);
-        }
+        if (gap_of(block.longer ? begin : end - 1) > limit_.load(std::memory_order_relaxed)) break;
+        append_near(begin, end, counted ? counts.data() + (begin - block.begin) : nullptr, places);
         if (places.size() < step_texts) continue;
         compare(places);
         places.clear();
@@ -230,9 +250,8 @@ std::uint32_t small_distance(const TextView& text, const GramForm& form)
 
 }  // namespace
 
-TextIndex make_text_index(const RowView& rows, const GramForm& form, ThreadPool& pool)
+TextIndex make_text_index(TextsByLength texts, const GramForm& form, ThreadPool& pool)
 {
-    TextsByLength texts(rows, pool);
     const std::uint32_t count = texts.count();
     BulkVector<std::uint64_t> offsets(std::size_t{count} + 1);
     offsets[0] = 0;
@@ -247,8 +266,9 @@ TextIndex make_text_index(const RowView& rows, const GramForm& form, ThreadPool&
             std::ranges::copy(some, keywords.begin() + static_cast<std::ptrdiff_t>(offsets[place]));
         }
     });
+    CharacterCounts characters(texts, pool);
     KeywordLists lists({offsets, keywords}, pool);
-    return {form, std::move(texts), std::move(lists)};
+    return {form, std::move(texts), std::move(characters), std::move(lists)};
 }
 
 std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& query, CountWorkspace& workspace,

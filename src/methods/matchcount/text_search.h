@@ -6,13 +6,14 @@
 // distance, because few share so many keywords. Where fewer than k are that near, the texts that share most keywords
 // are candidates, and their k-th distance is tau. A text that is no candidate shares no more keywords than the last
 // candidate: where that is less than the bound, the answer is proved (theorem 6.2). Otherwise all texts within tau are
-// compared, nearest lengths first, and tau falls with the k-th distance.
+// compared, nearest lengths first, and tau falls with the k-th distance; counts of characters leave some out.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "methods/matchcount/character_counts.h"
 #include "methods/matchcount/grams.h"
 #include "methods/matchcount/match_count.h"
 #include "methods/matchcount/texts_by_length.h"
@@ -25,11 +26,16 @@ namespace pgwarp::matchcount
 struct TextIndex {
     GramForm form;
     TextsByLength texts;
+    CharacterCounts characters;
     KeywordLists lists;
+
+    std::uint64_t memory_bytes() const
+    {
+        return texts.memory_bytes() + characters.memory_bytes() + lists.memory_bytes();
+    }
 };
 
-// Makes the mirror of valid texts.
-TextIndex make_text_index(const RowView& rows, const GramForm& form, ThreadPool& pool);
+TextIndex make_text_index(TextsByLength texts, const GramForm& form, ThreadPool& pool);
 
 struct TextQuery {
     TextView text;

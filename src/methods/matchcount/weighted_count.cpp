@@ -16,7 +16,7 @@ WeightedLists::WeightedLists(const WeightedRows& rows, ThreadPool& pool)
 {
     // Rows come in order, so each posting has the next place of its list.
     std::vector<std::uint32_t> counts(keywords_.list_count());
-    for (std::size_t i = 0; i < rows.rows.keywords.size(); ++i) {
+    for (std::uint64_t i = 0; i < keywords_.postings(); ++i) {
         const float weight = rows.weights[i];
         if (!std::isfinite(weight)) throw BadRequest("a weight of a row is not finite");
         const std::uint32_t keyword = rows.rows.keywords[i];

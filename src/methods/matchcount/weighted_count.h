@@ -17,7 +17,7 @@ struct WeightedItem {
     float weight;
 };
 
-// Rows as lists of keywords with weights. Keywords may repeat.
+// Rows as lists of keywords with weights; rows.offsets begins with 0. Keywords may repeat.
 struct WeightedRows {
     KeywordRows rows;
     std::span<const float> weights;  // of each of rows.keywords

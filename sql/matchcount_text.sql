@@ -105,9 +105,9 @@ SELECT count(*), sum(distance) = (SELECT sum(d) FROM unnest(ARRAY(SELECT min(a.t
 	FROM titles a CROSS JOIN LATERAL (SELECT a.title <~~> b.title AS distance FROM titles b WHERE b.id <> a.id ORDER BY b.title <~~> a.title LIMIT 1) n
 	WHERE a.kind = 4 AND a.title IS NOT NULL;
 -- filters that drop many of the nearest
-SELECT count(*), bool_and(found = nearest) AS same
-	FROM (SELECT (SELECT array_agg(title <~~> q) FROM (SELECT title FROM titles WHERE kind = 3 ORDER BY title <~~> q LIMIT 4) t) AS nearest,
-			(SELECT array_agg(d) FROM (SELECT title <~~> q AS d FROM titles WHERE kind = 3 ORDER BY 1 LIMIT 4) t) AS found
+SELECT count(*), bool_and(by_index = by_sort) AS same
+	FROM (SELECT (SELECT array_agg(title <~~> q) FROM (SELECT title FROM titles WHERE kind = 3 ORDER BY title <~~> q LIMIT 4) t) AS by_index,
+			(SELECT array_agg(d) FROM (SELECT d FROM (SELECT title <~~> q AS d FROM titles WHERE kind = 3 OFFSET 0) a ORDER BY d LIMIT 4) t) AS by_sort
 		FROM queries WHERE q IS NOT NULL) j;
 -- a query that is too long raises an error when its row is reached, not when it is read ahead
 CREATE TABLE asked AS SELECT i, CASE WHEN i = 25 THEN repeat('x', 65536) ELSE made_text(i) END AS q FROM generate_series(1, 40) i;
@@ -177,7 +177,7 @@ EXPLAIN (COSTS OFF) SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FR
 SELECT count(*), bool_and(by_index = by_sort) AS same
 	FROM (SELECT q, array_agg(d ORDER BY d) AS by_index
 		FROM queries CROSS JOIN LATERAL (SELECT title <~~> q AS d FROM parts ORDER BY title <~~> q LIMIT 4) n WHERE q IS NOT NULL GROUP BY q) a
-	JOIN (SELECT q, (SELECT array_agg(d) FROM (SELECT title <~~> q AS d FROM parts ORDER BY 1 LIMIT 4) t) AS by_sort FROM queries) b USING (q);
+	JOIN (SELECT q, (SELECT array_agg(d) FROM (SELECT d FROM (SELECT title <~~> q AS d FROM parts OFFSET 0) a ORDER BY d LIMIT 4) t) AS by_sort FROM queries) b USING (q);
 CREATE TEMP TABLE own (title text);
 CREATE INDEX ON own USING matchcount (title);
 INSERT INTO own VALUES ('own'), ('won'), (NULL);

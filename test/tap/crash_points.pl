@@ -133,6 +133,12 @@ crash_at_points('unplaced_v', 'merge of unplaced rows alone', sub { sql("CALL pg
 crash_at_points('unplaced_v', 'bulkdelete of unplaced rows', sub { sql("INSERT INTO unplaced SELECT i FROM generate_series(1, 50) i; CALL pgwarp_merge('unplaced_v'); $nulls; DELETE FROM unplaced WHERE id % 5 = 0") },
 	'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) unplaced');
 cmp_ok($passed{'merge: unplaced rows written'} // 0, '>=', 2, 'they are written');
+# Rows of text have different lengths.
+sql('CREATE TABLE titled (id int, title text); ALTER TABLE titled ALTER title SET STORAGE EXTERNAL; CREATE INDEX titled_title ON titled USING matchcount (title)');
+my $titles = "INSERT INTO titled SELECT i, repeat(md5(i::text), i % 50 * 10) FROM generate_series(1, 60) i";
+crash_at_points('titled_title', 'INSERT of texts', sub { }, $titles);
+crash_at_points('titled_title', 'merge of texts', sub { sql("$titles; DELETE FROM titled WHERE id % 7 = 0; VACUUM (INDEX_CLEANUP ON) titled") }, "CALL pgwarp_merge('titled_title')");
+crash_at_points('titled_title', 'REINDEX of texts', sub { }, 'REINDEX INDEX titled_title');
 # An update of every row leaves so many free pages that another merge follows, to the front of the file.
 sql('CREATE TABLE streamed (id int, v vector(1500)); ALTER TABLE streamed ALTER v SET STORAGE EXTERNAL;
 	INSERT INTO streamed SELECT i, array_fill(i, ARRAY[1500])::vector FROM generate_series(1, 1600) i; CREATE INDEX streamed_v ON streamed USING exact (v)');

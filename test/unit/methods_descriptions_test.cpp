@@ -12,6 +12,7 @@
 #include "methods/arrays.h"
 #include "methods/options.h"
 #include "methods_fixture.h"
+#include "text_fixture.h"
 
 namespace pgwarp::test
 {
@@ -53,6 +54,7 @@ IndexShape column_of(const MethodDescription& method, const Comparison& comparis
 
 OwnedRows rows_of(const Comparison& comparison)
 {
+    if (comparison.element == ElementType::text) return random_texts(rows, 10, 3);
     if (is_list(comparison.element))
         return random_lists(rows, 10, width, comparison.element == ElementType::weighted_list, 3);
     const bool bits = comparison.element == ElementType::bit;

@@ -425,11 +425,15 @@ TEST(Matchcount, SearchesMergedArrays)
         ASSERT_NE(more, nullptr);
         std::vector<std::byte> appended = added.contents(*more);
         if (std::string(array.name) == array_list_offsets) {
-            std::vector<std::uint64_t> offsets(appended.size() / sizeof(std::uint64_t));
-            std::memcpy(offsets.data(), appended.data(), appended.size());
-            for (std::uint64_t& offset : offsets) offset += arrays.back().rows;
-            appended.resize(appended.size() - sizeof(std::uint64_t));
-            std::memcpy(appended.data(), offsets.data() + 1, appended.size());
+            // The first offset is where the words go on.
+            const std::uint64_t words = arrays.back().rows;
+            for (std::size_t at = 0; at < appended.size(); at += sizeof(words)) {
+                std::uint64_t offset = 0;
+                std::memcpy(&offset, appended.data() + at, sizeof(offset));
+                offset += words;
+                std::memcpy(appended.data() + at, &offset, sizeof(offset));
+            }
+            appended.erase(appended.begin(), appended.begin() + sizeof(words));
         }
         array.rows += appended.size() / (array.bytes() / array.rows);
         bytes.back().insert(bytes.back().end(), appended.begin(), appended.end());

@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
-my $statements = $full ? 100_000 : 4000;
+my $statements = $full ? 100_000 : 20_000;    # a session of some seconds, in which it is found
 my $sessions = $full ? 10_000 : 200;
 my $slack_kb = 4 * 1024;    # of allocators; in the full run, 40 bytes a search
 

@@ -169,7 +169,8 @@ bool is_key_not_null(const RestrictInfo* info, const Node* distance)
     if (!IsA(info->clause, NullTest) || !IsA(distance, OpExpr)) return false;
     const auto* test = castNode(NullTest, info->clause);
     // PostgreSQL puts the key on the left of an index's ORDER BY.
-    return test->nulltesttype == IS_NOT_NULL && equal(test->arg, linitial(castNode(OpExpr, distance)->args));
+    return test->nulltesttype == IS_NOT_NULL &&
+           equal(test->arg, linitial(reinterpret_cast<const OpExpr*>(distance)->args));
 }
 
 void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,

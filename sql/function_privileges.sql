@@ -100,13 +100,15 @@ SELECT count(*) FROM (SELECT knn_graph('traps_v', 1) OFFSET 0) s;
 SELECT pgwarp_recall('traps_v', 1);
 SELECT live_rows FROM pgwarp_check('traps_v', true);
 CALL pgwarp_merge('traps_v');
--- and can't do what a security-restricted operation must not
+-- and can't do what a security-restricted operation must not; a parallel worker refuses by another message
+SET max_parallel_workers_per_gather = 0;
 CREATE OR REPLACE FUNCTION told(vector) RETURNS vector IMMUTABLE LANGUAGE plpgsql AS
 	$$ BEGIN PERFORM set_config('role', 'none', false); RETURN $1; END $$;
 CREATE OR REPLACE FUNCTION told(integer) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';
 SELECT pgwarp_recall('traps_v', 1);
 SELECT * FROM knn_graph('traps_v', 1);
 SELECT current_user = session_user AS unchanged;
+RESET max_parallel_workers_per_gather;
 
 -- views: a function in one runs as the user of the view, with security_invoker and without
 GRANT SELECT (v) ON traps TO regress_pgwarp_reader;

@@ -3,7 +3,7 @@
 
 #include "postgres/am/methods.h"
 #include "postgres/storage/array_role.h"
-#include "postgres/storage/array_stream.h"
+#include "postgres/storage/chunk_reader.h"
 #include "protocol/rows.h"
 
 namespace pgwarp
@@ -12,34 +12,17 @@ namespace pgwarp
 namespace
 {
 
-// Reads an array of the index from its start on, in pieces.
-struct PieceReader {
-    const IndexCheck* check;
-    const StoredArray* array;
-    char* piece;
-    uint64 first;  // byte of the array at which the piece begins
-    uint64 length;
-};
-
-// Copies bytes [offset, offset + length) to `out`; offsets ascend. False when the index was changed meanwhile.
-bool read_next(PieceReader* reader, uint64 offset, uint64 length, char* out)
+// Copies bytes [offset, offset + length) of the array to `out`. False when the index was changed meanwhile.
+bool copy_bytes(ChunkReader* reader, uint64 offset, uint64 length, void* out)
 {
-    while (length > 0) {
-        if (offset >= reader->first + reader->length) {
-            CHECK_FOR_INTERRUPTS();
-            reader->first = offset / chunk_bytes * chunk_bytes;
-            reader->length = Min(uint64{chunk_bytes}, reader->array->shape.bytes() - reader->first);
-            if (read_array(reader->check->index, *reader->check->directory, *reader->array, reader->first,
-                           reader->length, reader->piece) == ReadResult::recycled) {
-                return false;
-            }
-        }
-        const uint64 within = offset - reader->first;
-        const uint64 some = Min(length, reader->length - within);
-        memcpy(out, reader->piece + within, some);
-        offset += some;
-        out += some;
-        length -= some;
+    for (uint64 copied = 0; copied < length;) {
+        if (!has_chunk(*reader, offset + copied)) CHECK_FOR_INTERRUPTS();
+        uint64 left = 0;
+        const char* bytes = read_chunk(reader, offset + copied, &left);
+        if (bytes == nullptr) return false;
+        const uint64 some = Min(length - copied, left);
+        memcpy(static_cast<char*>(out) + copied, bytes, some);
+        copied += some;
     }
     return true;
 }
@@ -52,15 +35,15 @@ bool read_next(PieceReader* reader, uint64 offset, uint64 length, char* out)
 // The lists of an index, read one after the other.
 struct ListWalk {
     const IndexCheck* check;
-    PieceReader offsets;
-    PieceReader words;
+    ChunkReader offsets;
+    ChunkReader words;
     OffsetWalk walk;
     uint32* list;  // words of the last list
 };
 
 bool read_offset(ListWalk* lists, uint64 row, uint64* offset)
 {
-    return read_next(&lists->offsets, row * sizeof(*offset), sizeof(*offset), reinterpret_cast<char*>(offset));
+    return copy_bytes(&lists->offsets, row * sizeof(*offset), sizeof(*offset), offset);
 }
 
 // Checks the list of a row. False when the index was changed meanwhile.
@@ -71,18 +54,11 @@ bool check_list(ListWalk* lists, uint64 row)
     if (!lists->walk.next(offset)) report_lists(*lists->check, "the offsets of its lists are impossible");
     const uint64 count = offset - lists->walk.begin;
     if (count > max_list_words) report_lists(*lists->check, "a list has too many words");
-    if (!read_next(&lists->words, lists->walk.begin * sizeof(uint32), count * sizeof(uint32),
-                   reinterpret_cast<char*>(lists->list))) {
+    if (!copy_bytes(&lists->words, lists->walk.begin * sizeof(uint32), count * sizeof(uint32), lists->list))
         return false;
-    }
     const char* fault = text_fault({lists->list, static_cast<size_t>(count)});
     if (fault != nullptr) report_lists(*lists->check, fault);
     return true;
-}
-
-PieceReader open_pieces(const IndexCheck& check, const StoredArray* array)
-{
-    return {&check, array, static_cast<char*>(palloc(chunk_bytes)), 0, 0};
 }
 
 ListWalk open_lists(const IndexCheck& check)
@@ -95,13 +71,17 @@ ListWalk open_lists(const IndexCheck& check)
         report_lists(check, "the index lacks its lists");
     }
     auto* list = static_cast<uint32*>(palloc(sizeof(uint32) * max_list_words));
-    return {&check, open_pieces(check, offsets), open_pieces(check, words), {words->shape.rows}, list};
+    return {&check,
+            open_chunks(check.index, check.directory, offsets),
+            open_chunks(check.index, check.directory, words),
+            {words->shape.rows},
+            list};
 }
 
 void close_lists(const ListWalk& lists)
 {
-    pfree(lists.offsets.piece);
-    pfree(lists.words.piece);
+    close_chunks(lists.offsets);
+    close_chunks(lists.words);
     pfree(lists.list);
 }
 

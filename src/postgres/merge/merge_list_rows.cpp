@@ -2,6 +2,7 @@
 // pages, those of new rows come from the engine or from the logs, and offsets go on where the words before them end.
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/array_role.h"
+#include "postgres/storage/chunk_reader.h"
 #include "postgres/storage/fault_point.h"
 #include "postgres/storage/stored_value.h"
 
@@ -11,37 +12,28 @@ namespace pgwarp
 namespace
 {
 
-// Reads an array of the index in ascending order, by whole chunks, whose checksums are checked.
-struct ChunkReader {
-    const MergeRun* merge;
-    const StoredArray* array;
-    char* chunk;
-    uint64 first;   // byte of the array at which the chunk begins
-    uint64 length;  // 0: none is read yet
-};
-
 ChunkReader open_chunks(const MergeRun* merge, const StoredArray* array)
 {
-    return {merge, array, static_cast<char*>(palloc(chunk_bytes)), 0, 0};
+    return pgwarp::open_chunks(merge->index, merge->directory, array);
 }
 
 // The bytes of the array from `offset` on, `left` of them.
-const char* read_chunk(ChunkReader* reader, uint64 offset, uint64* left)
+const char* read_merged(ChunkReader* reader, uint64 offset, uint64* left)
 {
-    if (offset >= reader->first + reader->length) {
+    if (!has_chunk(*reader, offset)) {
         merge_delay_point();
         report_merge("copying rows", offset, reader->array->shape.bytes());
-        reader->first = offset / chunk_bytes * chunk_bytes;
-        reader->length = Min(uint64{chunk_bytes}, reader->array->shape.bytes() - reader->first);
-        read_stored(reader->merge->index, *reader->merge->directory, *reader->array, reader->first, reader->length,
-                    reader->chunk);
     }
-    *left = reader->first + reader->length - offset;
-    return reader->chunk + (offset - reader->first);
+    const char* bytes = read_chunk(reader, offset, left);
+    if (bytes == nullptr) {
+        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(reader->index));
+    }
+    return bytes;
 }
 
 // The lists of the index's arrays, in row order.
 struct OldLists {
+    const MergeRun* merge;
     ChunkReader offsets;
     uint64 row;  // the next
     OffsetWalk walk;
@@ -56,7 +48,7 @@ uint64 read_offset(OldLists* lists, uint64 row)
 {
     uint64 left = 0;
     uint64 offset = 0;
-    memcpy(&offset, read_chunk(&lists->offsets, row * sizeof(offset), &left), sizeof(offset));
+    memcpy(&offset, read_merged(&lists->offsets, row * sizeof(offset), &left), sizeof(offset));
     return offset;
 }
 
@@ -67,7 +59,7 @@ OldLists open_lists(const MergeRun* merge)
     if (offsets == nullptr || words == nullptr || offsets->shape.rows != merge->counts.rows + 1 ||
         offsets->shape.bytes() != offsets->shape.rows * sizeof(uint64))
         report_wrong_lists(merge);
-    OldLists lists = {open_chunks(merge, offsets), 0, {words->shape.rows}};
+    OldLists lists = {merge, open_chunks(merge, offsets), 0, {words->shape.rows}};
     if (read_offset(&lists, 0) != 0) report_wrong_lists(merge);
     return lists;
 }
@@ -75,7 +67,7 @@ OldLists open_lists(const MergeRun* merge)
 // Goes to the next live list, whose words are those of the walk; false behind the last one.
 bool next_live_list(OldLists* lists)
 {
-    const MergeRun* merge = lists->offsets.merge;
+    const MergeRun* merge = lists->merge;
     while (lists->row < merge->counts.rows) {
         if (!lists->walk.next(read_offset(lists, lists->row + 1))) report_wrong_lists(merge);
         if (!merge->row_is_dead(lists->row++)) return true;
@@ -86,7 +78,7 @@ bool next_live_list(OldLists* lists)
 
 void close_lists(OldLists* lists)
 {
-    pfree(lists->offsets.chunk);
+    close_chunks(lists->offsets);
 }
 
 // The last offset of the index, where the words of all lists end.
@@ -201,13 +193,13 @@ void copy_live_words(MergeRun* merge, const StoredArray& array, ArrayWriter* wri
         const uint64 end = lists.walk.end * word_bytes;
         for (uint64 at = lists.walk.begin * word_bytes; at < end;) {
             uint64 left = 0;
-            const char* bytes = read_chunk(&words, at, &left);
+            const char* bytes = read_merged(&words, at, &left);
             const uint64 length = Min(left, end - at);
             write_array(writer, bytes, length);
             at += length;
         }
     }
-    pfree(words.chunk);
+    close_chunks(words);
     close_lists(&lists);
 }
 

@@ -16,7 +16,7 @@ namespace pgwarp
 struct TextView {
     std::uint32_t length = 0;          // characters
     std::uint32_t bytes_each = 1;      // of a character: 1, 2 or 4
-    const void* characters = nullptr;  // [length], aligned to a word
+    const void* characters = nullptr;  // [length], aligned to one of them
 
     std::uint32_t operator[](std::size_t i) const
     {

@@ -16,9 +16,6 @@ inline constexpr char option_gram[] = "gram";
 // Returns the form of the grams of an index with these options. Throws BadRequest for one out of range.
 GramForm gram_form(const ParameterList& options);
 
-// The distance that searches return and that the SQL operator <~~> has, as canonical distance of two texts.
-double edit_distance(const TextView& a, const TextView& b);
-
 std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays);

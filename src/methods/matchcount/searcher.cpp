@@ -147,11 +147,6 @@ private:
 
 }  // namespace
 
-double edit_distance(const TextView& a, const TextView& b)
-{
-    return OwnedPattern(a).distance(b);
-}
-
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays)
 {

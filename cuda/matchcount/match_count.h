@@ -43,8 +43,9 @@ struct CountedRows {
     std::uint32_t* found = nullptr;   // [queries]
 };
 
-// Bytes of workspace of top_counts, aligned for a Carver.
-std::size_t top_counts_workspace_bytes(const KeywordListsView& lists, std::uint32_t queries, std::uint32_t k);
+// Bytes of workspace of top_counts, which is aligned for a Carver. Of the queries it reads the number and the bound.
+std::size_t top_counts_workspace_bytes(const KeywordListsView& lists, const CountQueries& queries, std::uint32_t k,
+                                       const Context& context);
 
 // The k rows of largest count of each query, by count, descending, ties by row. Without queries.least, rows of count 0
 // follow in row order where fewer match. Places beyond found[q] are not written. k >= 1. Asynchronous, like all

@@ -8,6 +8,7 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "matchcount/best_counts.h"
+#include "matchcount/counter_parts.h"
 #include "matchcount/range_count.cuh"
 #include "methods/errors.h"
 
@@ -31,16 +32,6 @@ struct BlockMemory {
     GateMemory<threads> gate;
 };
 
-// Parts of ranges, and launches of a number of them.
-struct Parts {
-    std::uint32_t rows_of_part;  // a power of two
-    std::uint32_t in_range;
-    std::uint32_t count;
-};
-
-// Counters take at most so many bytes: a block of 8-bit counters then leaves room for two more.
-constexpr std::size_t most_counter_bytes = 131072;
-
 template <class Cell>
 std::size_t shared_bytes(std::uint32_t rows)
 {
@@ -48,19 +39,14 @@ std::size_t shared_bytes(std::uint32_t rows)
 }
 
 template <class Cell>
-Parts parts_of(const KeywordListsView& lists, const Context& context)
+CounterParts parts_of(const KeywordListsView& lists, const Context& context)
 {
-    std::uint32_t rows = range_rows;
-    while (rows > 1024 &&
-           (shared_bytes<Cell>(rows) > context.shared_bytes_per_block() || sizeof(Cell) * rows > most_counter_bytes))
-        rows /= 2;
-    const std::uint32_t in_range = range_rows / rows;
-    return {rows, in_range, lists.ranges == 0 ? 0 : (lists.rows + rows - 1) / rows};
+    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), context);
 }
 
-__device__ Part part_of(const Parts& parts, std::uint32_t number)
+__device__ Part part_of(const CounterParts& parts, std::uint32_t number)
 {
-    return {number / parts.in_range, number % parts.in_range * parts.rows_of_part, parts.rows_of_part};
+    return {number / parts.in_range, number % parts.in_range * parts.rows, parts.rows};
 }
 
 // Returns the rows of a part that a query may have, relative to the part's first row.
@@ -99,7 +85,7 @@ __device__ BlockMemory<count_threads<Cell>>& block_memory(std::uint32_t rows)
 template <class Cell, bool whole>
 __global__ __launch_bounds__(count_threads<Cell>,
                              count_blocks<Cell>) void top_counts_kernel(KeywordListsView lists, CountQueries queries,
-                                                                        Parts parts, std::uint32_t first_part,
+                                                                        CounterParts parts, std::uint32_t first_part,
                                                                         std::uint32_t k, std::uint32_t* thresholds,
                                                                         PassedRows passed)
 {
@@ -133,7 +119,7 @@ __global__ __launch_bounds__(count_threads<Cell>,
 template <class Cell, bool whole>
 __global__ __launch_bounds__(count_threads<Cell>,
                              count_blocks<Cell>) void rows_of_counts_kernel(KeywordListsView lists,
-                                                                            CountQueries queries, Parts parts,
+                                                                            CountQueries queries, CounterParts parts,
                                                                             std::uint32_t first_part,
                                                                             std::uint32_t capacity, CountedRows out)
 {
@@ -166,7 +152,7 @@ template <class Run>
 void with_counters(const KeywordListsView& lists, const CountQueries& queries, const Context& context, const Run& run)
 {
     const auto with = [&]<class Cell>(Cell cell) {
-        const Parts parts = parts_of<Cell>(lists, context);
+        const CounterParts parts = parts_of<Cell>(lists, context);
         if (parts.in_range == 1)
             run(cell, std::true_type{}, parts);
         else
@@ -177,17 +163,9 @@ void with_counters(const KeywordListsView& lists, const CountQueries& queries, c
     with(std::uint32_t{});
 }
 
-// The number of parts of all queries that a launch takes: so that it runs for a few milliseconds at most, and that
-// thresholds of the first parts serve the others.
-std::uint32_t parts_at_a_time(std::uint32_t queries, const Context& context)
-{
-    const std::uint32_t blocks = static_cast<std::uint32_t>(context.multiprocessors()) * 16;
-    return std::clamp(blocks / queries, 1U, 65535U);
-}
-
 // launch(grid, first_part) launches a kernel.
 template <class Launch>
-void launch_parts(const Parts& parts, std::uint32_t queries, const Context& context, const Launch& launch)
+void launch_parts(const CounterParts& parts, std::uint32_t queries, const Context& context, const Launch& launch)
 {
     const std::uint32_t at_a_time = parts_at_a_time(queries, context);
     for (std::uint32_t first = 0; first < parts.count; first += at_a_time) {
@@ -244,7 +222,7 @@ std::size_t top_counts_workspace_bytes(const KeywordListsView& lists, const Coun
                                        const Context& context)
 {
     std::size_t bytes = 0;
-    with_counters(lists, queries, context, [&](auto, auto, const Parts& parts) {
+    with_counters(lists, queries, context, [&](auto, auto, const CounterParts& parts) {
         bytes = carved_bytes([&](Carver& carver) { (void)lay_out(queries.count, parts.count * k, k, carver); });
     });
     return bytes;
@@ -255,22 +233,22 @@ void top_counts(const KeywordListsView& lists, const CountQueries& queries, std:
 {
     if (k == 0) throw std::invalid_argument("k is 0");
     if (queries.count == 0) return;
-    with_counters(lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, Parts parts) {
-        Carver carver(workspace);
-        const Layout layout = lay_out(queries.count, parts.count * k, k, carver);
-        const PassedRows passed{queries.count, parts.count * k, layout.scores, layout.rows};
-        open_thresholds_kernel<<<(queries.count + 255) / 256, 256, 0, stream>>>(queries.least, queries.count,
-                                                                                layout.thresholds);
-        check_launch("thresholds of counts");
-        allow_shared_memory(top_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-        launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
-            top_counts_kernel<Cell, whole>
-                <<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows_of_part), stream>>>(
+    with_counters(
+        lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
+            Carver carver(workspace);
+            const Layout layout = lay_out(queries.count, parts.count * k, k, carver);
+            const PassedRows passed{queries.count, parts.count * k, layout.scores, layout.rows};
+            open_thresholds_kernel<<<(queries.count + 255) / 256, 256, 0, stream>>>(queries.least, queries.count,
+                                                                                    layout.thresholds);
+            check_launch("thresholds of counts");
+            allow_shared_memory(top_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
+            launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
+                top_counts_kernel<Cell, whole><<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows), stream>>>(
                     lists, queries, parts, first, k, layout.thresholds, passed);
+            });
+            best_counts(passed, {queries.least == nullptr, lists.rows, queries.windows, queries.dead}, k, out,
+                        layout.selection, stream);
         });
-        best_counts(passed, {queries.least == nullptr, lists.rows, queries.windows, queries.dead}, k, out,
-                    layout.selection, stream);
-    });
 }
 
 void rows_of_counts(const KeywordListsView& lists, const CountQueries& queries, std::uint32_t capacity,
@@ -278,14 +256,15 @@ void rows_of_counts(const KeywordListsView& lists, const CountQueries& queries, 
 {
     if (queries.count == 0) return;
     check(cudaMemsetAsync(out.found, 0, queries.count * sizeof(std::uint32_t), stream), "counting rows");
-    with_counters(lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, Parts parts) {
-        allow_shared_memory(rows_of_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-        launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
-            rows_of_counts_kernel<Cell, whole>
-                <<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows_of_part), stream>>>(lists, queries, parts,
-                                                                                                first, capacity, out);
-        });
-    });
+    with_counters(lists, queries, context,
+                  [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
+                      allow_shared_memory(rows_of_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
+                      launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
+                          rows_of_counts_kernel<Cell, whole>
+                              <<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows), stream>>>(
+                                  lists, queries, parts, first, capacity, out);
+                      });
+                  });
 }
 
 }  // namespace pgwarp::cuda::matchcount

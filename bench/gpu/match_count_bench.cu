@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
+#include <functional>
 #include <random>
 #include <stdexcept>
 
 #include "bench_data.h"
+#include "count_priority_queue.h"
 #include "device/wait.h"
 #include "event_timer.h"
 #include "harness.h"
@@ -28,7 +29,7 @@ constexpr char usage[] =
     "  Functions are floor((a.x + b) / w) mod buckets; a is normal (seed 1), b uniform in [0, w).\n"
     "  --dimensions 128 --rows N --functions 237 --buckets 67 --width .132 (w in standard deviations of a.x)\n"
     "  --batch 1024 --k 100 --repeat 9 --checked 4 (queries whose answers are compared with the CPU)\n"
-    "  --cases lists,postings,dense,tiles   truth: [queries][100] int32, exact neighbours\n";
+    "  --cases lists,postings,cpq,dense,tiles   truth: [queries][100] int32, exact neighbours\n";
 
 template <class T>
 DeviceArray<T> sent(const std::vector<T>& values, Context& context, cudaStream_t stream)
@@ -55,7 +56,7 @@ struct Functions {
     float inverse_width;
 };
 
-// projections[i] = a.x of row i, by thread i % count. A block takes a row at a time.
+// Returns a.x.
 __device__ float projection(const std::uint8_t* row, const Functions& functions, std::uint32_t f)
 {
     float sum = 0;
@@ -203,11 +204,12 @@ public:
 
     void run()
     {
-        const std::vector<std::string> cases = arguments_.texts("cases", "lists,postings,dense,tiles");
+        const std::vector<std::string> cases = arguments_.texts("cases", "lists,postings,cpq,dense,tiles");
         const auto wants = [&](const char* name) { return std::find(cases.begin(), cases.end(), name) != cases.end(); };
         count_on_cpu();
-        if (wants("lists") || wants("postings")) make_lists();
+        if (wants("lists") || wants("postings") || wants("cpq")) make_lists();
         if (wants("postings")) count_postings();
+        if (wants("cpq")) count_priority_queues();
         if (wants("dense") || wants("tiles")) make_dense();
         if (wants("dense")) count_dense();
         if (wants("tiles")) count_tiles_only();
@@ -320,15 +322,16 @@ private:
         });
         std::printf("%-24s %8.3f ms, %.3e postings, %.1f MB\n", "lists", ms, static_cast<double>(lists_.postings()),
                     static_cast<double>(lists_.memory_bytes()) / 1e6);
+        make_items();
     }
 
-    void count_postings()
+    // The queries as items of one keyword a function.
+    void make_items()
     {
         const Functions& functions = hashing_.functions();
         std::vector<Item> items;
         std::vector<std::uint32_t> offsets{0};
-        CountQueries queries;
-        queries.count = asked_.rows;
+        item_queries_.count = asked_.rows;
         for (std::uint32_t query = 0; query < asked_.rows; ++query) {
             for (std::uint32_t f = 0; f < functions.count; ++f) {
                 const std::uint32_t keyword =
@@ -336,27 +339,51 @@ private:
                 items.push_back({keyword, keyword});
             }
             offsets.push_back(static_cast<std::uint32_t>(items.size()));
-            queries.bound =
-                std::max(queries.bound, count_bound(lists_, std::span(items).subspan(offsets[query], functions.count)));
+            item_queries_.bound = std::max(
+                item_queries_.bound, count_bound(lists_, std::span(items).subspan(offsets[query], functions.count)));
         }
-        const auto device_items = sent(items, context_, stream_);
-        const auto device_offsets = sent(offsets, context_, stream_);
-        queries.items = device_items.data();
-        queries.item_offsets = device_offsets.data();
+        items_ = sent(items, context_, stream_);
+        item_offsets_ = sent(offsets, context_, stream_);
+        item_queries_.items = items_.data();
+        item_queries_.item_offsets = item_offsets_.data();
+    }
+
+    void print_memory(double counters, double table)
+    {
+        std::printf("%-24s a query: %.0f bytes of counters and %.0f of tables, 1/%.1f of 32 bits a row\n", "", counters,
+                    table, 4.0 * rows_.rows / (counters + table));
+    }
+
+    void count_postings()
+    {
         DeviceArray<std::byte> workspace(
-            context_.pool(), top_counts_workspace_bytes(lists_.view(), queries, k_, context_), "bench", stream_);
-        const double whole =
-            milliseconds([&] { top_counts(lists_.view(), queries, k_, out(), workspace.data(), context_, stream_); });
+            context_.pool(), top_counts_workspace_bytes(lists_.view(), item_queries_, k_, context_), "bench", stream_);
+        const double whole = milliseconds(
+            [&] { top_counts(lists_.view(), item_queries_, k_, out(), workspace.data(), context_, stream_); });
         check_answers("postings");
-        const std::vector<std::uint32_t> unattainable(asked_.rows, queries.bound + 1);
-        const auto least = sent(unattainable, context_, stream_);
-        queries.least = least.data();
+        const auto least = sent(std::vector<std::uint32_t>(asked_.rows, item_queries_.bound + 1), context_, stream_);
+        CountQueries unattainable = item_queries_;
+        unattainable.least = least.data();
         const double match =
-            milliseconds([&] { rows_of_counts(lists_.view(), queries, k_, out(), context_, stream_); });
+            milliseconds([&] { rows_of_counts(lists_.view(), unattainable, k_, out(), context_, stream_); });
         print_match("postings", match, whole);
-        const double table = 4.0 * rows_.rows;
-        std::printf("%-24s %u bytes of counters a running query, 1/%.0f of a 32-bit table\n", "", 65536U,
-                    table / 65536);
+        print_memory(range_rows, 0);
+    }
+
+    // The paper's count priority queue. Its counts must be those of the product.
+    void count_priority_queues()
+    {
+        DeviceArray<std::byte> workspace(
+            context_.pool(), top_counts_workspace_bytes(lists_.view(), item_queries_, k_, context_), "bench", stream_);
+        top_counts(lists_.view(), item_queries_, k_, out(), workspace.data(), context_, stream_);
+        const std::vector<std::uint32_t> expected = received(out_counts_, stream_);
+        bench::CountPriorityQueues queues(asked_.rows, rows_.rows, k_, item_queries_.bound, context_.pool(), stream_);
+        const double match = milliseconds([&] { queues.match(lists_.view(), item_queries_); });
+        const double select = milliseconds([&] { queues.select(out_counts_.data()); });
+        if (received(out_counts_, stream_) != expected) throw std::runtime_error("c-PQ: other counts");
+        print_match("c-PQ of the paper", match, match + select);
+        print_memory(static_cast<double>(queues.counter_bytes_a_query()),
+                     static_cast<double>(queues.table_bytes_a_query()));
     }
 
     void make_dense()
@@ -421,6 +448,9 @@ private:
     DeviceArray<std::uint32_t> out_counts_;
     DeviceArray<std::uint32_t> out_found_;
     KeywordLists lists_;
+    CountQueries item_queries_;
+    DeviceArray<Item> items_;
+    DeviceArray<std::uint32_t> item_offsets_;
     DenseRows dense_;
     DeviceArray<std::uint8_t> values_;
 };

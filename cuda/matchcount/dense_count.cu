@@ -55,7 +55,7 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     layout.codes.padded = (queries + tile_queries - 1) / tile_queries * tile_queries;
     layout.codes.copy_bits = dense_copy_bits(rows, context);
     layout.rows.queries = queries;
-    layout.rows.places = dense_parts(rows, context).count * k;
+    layout.rows.places = dense_parts(rows, queries, context).count * k;
     const SamplePlan plan = sample_plan(rows.rows, k);
     if (queries >= few_queries) {
         layout.rows.places =

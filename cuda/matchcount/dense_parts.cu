@@ -105,7 +105,7 @@ template <class Cell>
 void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint32_t* wanted, std::uint32_t k,
             std::uint32_t* thresholds, const PassedRows& passed, Context& context, cudaStream_t stream)
 {
-    const CounterParts parts = dense_parts(rows, context);
+    const CounterParts parts = dense_parts(rows, queries.count, context);
     // Where only some queries are wanted, most blocks end at once.
     const std::uint32_t at_a_time = parts_at_a_time(wanted != nullptr ? 1 : queries.count, context);
     allow_shared_memory(dense_parts_kernel<Cell>, SharedMemoryUse::before_caches);
@@ -119,10 +119,10 @@ void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint3
 
 }  // namespace
 
-CounterParts dense_parts(const DenseRows& rows, const Context& context)
+CounterParts dense_parts(const DenseRows& rows, std::uint32_t queries, const Context& context)
 {
     const std::size_t counter_bytes = rows.functions < 256 ? 1 : 2;
-    return counter_parts(rows.rows, counter_bytes, sizeof(BlockMemory), context);
+    return counter_parts(rows.rows, counter_bytes, sizeof(BlockMemory), queries, context);
 }
 
 void count_dense_parts(const DenseRows& rows, const DenseQueries& queries, const std::uint32_t* wanted, std::uint32_t k,

@@ -39,9 +39,9 @@ std::size_t shared_bytes(std::uint32_t rows)
 }
 
 template <class Cell>
-CounterParts parts_of(const KeywordListsView& lists, const Context& context)
+CounterParts parts_of(const KeywordListsView& lists, std::uint32_t queries, const Context& context)
 {
-    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), context);
+    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, context);
 }
 
 __device__ Part part_of(const CounterParts& parts, std::uint32_t number)
@@ -152,7 +152,7 @@ template <class Run>
 void with_counters(const KeywordListsView& lists, const CountQueries& queries, const Context& context, const Run& run)
 {
     const auto with = [&]<class Cell>(Cell cell) {
-        const CounterParts parts = parts_of<Cell>(lists, context);
+        const CounterParts parts = parts_of<Cell>(lists, queries.count, context);
         if (parts.in_range == 1)
             run(cell, std::true_type{}, parts);
         else

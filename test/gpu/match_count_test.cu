@@ -337,6 +337,32 @@ TEST_F(MatchCountTest, WidthsOfCountersAndSmallDevices)
     context().limit_shared_bytes(SIZE_MAX);
 }
 
+// Enough queries for parts of whole ranges.
+TEST_F(MatchCountTest, ManyQueries)
+{
+    const std::uint32_t rows = 3 * range_rows / 2 + 777;
+    const Index index = random_index(random_, rows, 6, 90);
+    for (const std::uint32_t repeats : {1U, 60U}) {
+        Batch batch;
+        const auto queries = static_cast<std::uint32_t>(context().multiprocessors()) * 3 / 2;
+        for (std::uint32_t i = 0; i < queries; ++i) {
+            const std::vector<Item> items = random_items(random_, 6, 90, 30);
+            batch.queries.emplace_back();
+            for (std::uint32_t j = 0; j < repeats; ++j)
+                batch.queries.back().insert(batch.queries.back().end(), items.begin(), items.end());
+        }
+        ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 300));
+        batch.dead = random_dead(random_, rows, 7);
+        ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 100));
+        for (std::uint32_t i = 0; i < queries; ++i) {
+            batch.windows.push_back({i * 300, i * 300 + 40000});
+            batch.least.push_back(repeats * (1 + i % 6));
+        }
+        ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 50));
+        ASSERT_NO_FATAL_FAILURE(expect_all(index, batch, 20000));
+    }
+}
+
 // All rows have the same count: the first are the best.
 TEST_F(MatchCountTest, TiesGoToTheFirstRows)
 {

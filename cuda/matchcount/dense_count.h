@@ -14,7 +14,7 @@
 namespace pgwarp::cuda::matchcount
 {
 
-inline constexpr std::uint32_t most_dense_functions = 1023;
+inline constexpr std::uint32_t most_dense_functions = 1024;
 inline constexpr std::uint32_t most_dense_values = 256;
 
 // Rows in device memory, by function. A value of at least `universe` matches none.

@@ -251,7 +251,7 @@ template <class Out>
 void launch_tiles(const DenseRows& rows, const std::uint32_t* dead, const DenseCodes& codes, std::uint32_t tiles,
                   std::uint32_t step, const Out& out, Context& context, cudaStream_t stream)
 {
-    const auto kernel = counter_planes(rows.functions) == 8 ? tiles_kernel<8, Out> : tiles_kernel<10, Out>;
+    const auto kernel = counter_planes(rows.functions) == 8 ? tiles_kernel<8, Out> : tiles_kernel<11, Out>;
     allow_shared_memory(kernel);
     const std::uint32_t groups = codes.padded / tile_queries;
     const auto blocks = static_cast<std::uint32_t>(context.multiprocessors());

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t chunk_functions = 8;  // whose bitmaps are in sha
 // Bits of the counters: 8 where there are fewer than 2^8 functions.
 constexpr std::uint32_t counter_planes(std::uint32_t functions)
 {
-    return functions < 256 ? 8 : 10;
+    return functions < 256 ? 8 : 11;
 }
 
 // Bitmaps are there 2^copy_bits times, in different banks, each for every 2^copy_bits-th query.

@@ -482,7 +482,7 @@ TEST_F(MatchCountTest, DenseSmallCases)
 {
     for (int round = 0; round < 120; ++round) {
         const std::uint32_t universe = round % 4 == 0 ? 256 : 1 + random_() % 100;
-        const std::uint32_t functions = 1 + random_() % (round % 10 == 0 ? 700 : 40);
+        const std::uint32_t functions = 1 + random_() % (round % 10 == 0 ? 1024 : 40);
         const auto kind = static_cast<Values>(round % 4);
         DenseCase made = dense_case(random_, random_() % 1500, functions, universe, kind);
         ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 1 + random_() % (round % 2 == 0 ? 60 : 10),

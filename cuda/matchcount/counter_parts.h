@@ -33,7 +33,7 @@ inline CounterParts counter_parts(std::uint32_t all_rows, std::size_t counter_by
     const std::uint64_t wanted_blocks = 2 * static_cast<std::uint64_t>(context.multiprocessors());
     const auto too_few = [&](std::uint32_t rows) { return std::uint64_t{queries} * all_rows / rows < wanted_blocks; };
     std::uint32_t rows = range_rows;
-    while (rows > 1024 && (too_large(rows) || (rows > 4096 && too_few(rows)))) rows /= 2;
+    while (rows > 1024 && (too_large(rows) || (rows > 16384 && too_few(rows)))) rows /= 2;
     return {rows, range_rows / rows, static_cast<std::uint32_t>((std::uint64_t{all_rows} + rows - 1) / rows)};
 }
 

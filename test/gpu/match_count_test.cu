@@ -198,7 +198,7 @@ TEST_F(MatchCountTest, ScoresKeepTheOrderOfCounts)
     }
 }
 
-// Lists of all ranges, put together.
+// The list of a keyword in all ranges, put together and in row order.
 std::vector<std::uint32_t> list_of(const Index& index, const std::vector<std::uint16_t>& list_array,
                                    const std::vector<std::uint32_t>& keywords,
                                    const std::vector<std::uint32_t>& positions,
@@ -219,8 +219,10 @@ std::vector<std::uint32_t> list_of(const Index& index, const std::vector<std::ui
             if (found == end || *found != keyword) continue;
             at = static_cast<std::size_t>(found - keywords.begin()) + range;
         }
+        const std::size_t before = rows.size();
         for (std::uint32_t i = positions[at]; i < positions[at + 1]; ++i)
             rows.push_back(range * range_rows + list_array[range_starts[range] + i]);
+        std::sort(rows.begin() + static_cast<std::ptrdiff_t>(before), rows.end());
     }
     return rows;
 }

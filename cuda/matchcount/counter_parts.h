@@ -21,10 +21,10 @@ struct CounterParts {
 // Counters of a block take at most so many bytes.
 inline constexpr std::size_t most_counter_bytes = 131072;
 
-// other_bytes: shared memory of a block beside its counters. A few queries get smaller parts, so that all
-// multiprocessors have work.
+// other_bytes: shared memory of a block beside its counters. A few queries get smaller parts, of at
+// least fewest_rows, so that all multiprocessors have work.
 inline CounterParts counter_parts(std::uint32_t all_rows, std::size_t counter_bytes, std::size_t other_bytes,
-                                  std::uint32_t queries, const Context& context)
+                                  std::uint32_t queries, std::uint32_t fewest_rows, const Context& context)
 {
     const auto too_large = [&](std::uint32_t rows) {
         return counter_bytes * rows + other_bytes > context.shared_bytes_per_block() ||
@@ -33,7 +33,7 @@ inline CounterParts counter_parts(std::uint32_t all_rows, std::size_t counter_by
     const std::uint64_t wanted_blocks = 2 * static_cast<std::uint64_t>(context.multiprocessors());
     const auto too_few = [&](std::uint32_t rows) { return std::uint64_t{queries} * all_rows / rows < wanted_blocks; };
     std::uint32_t rows = range_rows;
-    while (rows > 1024 && (too_large(rows) || (rows > 16384 && too_few(rows)))) rows /= 2;
+    while (rows > 1024 && (too_large(rows) || (rows > fewest_rows && too_few(rows)))) rows /= 2;
     return {rows, range_rows / rows, static_cast<std::uint32_t>((std::uint64_t{all_rows} + rows - 1) / rows)};
 }
 

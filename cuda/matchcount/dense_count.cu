@@ -18,7 +18,7 @@ namespace
 {
 
 // Fewer queries than these are counted by parts.
-constexpr std::uint32_t few_queries = 16;
+constexpr std::uint32_t few_queries = 64;
 constexpr std::uint32_t most_sampled_rows = 16384;
 
 struct SamplePlan {
@@ -59,9 +59,10 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     layout.codes.queries = queries;
     layout.codes.padded = (queries + tile_queries - 1) / tile_queries * tile_queries;
     layout.rows.queries = queries;
-    layout.rows.places = dense_parts(rows, queries, context).count * k;
+    const bool tiles = by_tiles(rows, queries, context);
+    layout.rows.places = dense_parts(rows, queries, !tiles, context).count * k;
     const SamplePlan plan = sample_plan(rows.rows, k);
-    if (by_tiles(rows, queries, context)) {
+    if (tiles) {
         layout.rows.places =
             std::max(layout.rows.places, std::min(rows.rows, std::max(2048U, 4 * plan.rank * plan.step)));
         layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * function_chunks(rows.functions));

@@ -489,7 +489,7 @@ TEST_F(MatchCountTest, DenseSmallCases)
         const std::uint32_t functions = 1 + random_() % (round % 10 == 0 ? 1024 : 40);
         const auto kind = static_cast<Values>(round % 4);
         DenseCase made = dense_case(random_, random_() % 1500, functions, universe, kind);
-        ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 1 + random_() % (round % 2 == 0 ? 60 : 10),
+        ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 1 + random_() % (round % 2 == 0 ? 130 : 10),
                                              1 + random_() % 40, round % 3 == 0 ? 3 : 0))
             << round << ": " << made.rows.rows << " rows, " << functions << " functions, " << universe << " values";
     }
@@ -503,7 +503,7 @@ TEST_F(MatchCountTest, DenseLargeCases)
         context().limit_shared_bytes(shared);
         for (const Values kind : {Values::normal, Values::equal, Values::ascending, Values::uniform}) {
             DenseCase made = dense_case(random_, 100000 + 77, 23, 67, kind);
-            ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 40, 100, 0)) << static_cast<int>(kind);
+            ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 90, 100, 0)) << static_cast<int>(kind);
             ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 3, 1000, 5)) << static_cast<int>(kind);
         }
         DenseCase made = dense_case(random_, 40000, 300, 256, Values::normal);

@@ -115,11 +115,11 @@ __device__ void pass_rows(const Counters<Cell>& counters, const RowFilter& filte
 template <class Cell, int group>
 __global__ __launch_bounds__(threads) void dense_parts_kernel(DenseRows rows, DenseQueries queries,
                                                               const std::uint32_t* wanted, CounterParts parts,
-                                                              std::uint32_t first_part, std::uint32_t k,
+                                                              PartLaunch launch, std::uint32_t k,
                                                               std::uint32_t* thresholds, PassedRows passed)
 {
-    const std::uint32_t first_query = blockIdx.x * group;
-    const std::uint32_t part = first_part + blockIdx.y;
+    const std::uint32_t first_query = (launch.first_query + blockIdx.x) * group;
+    const std::uint32_t part = launch.first_part + blockIdx.y;
     if (wanted != nullptr && wanted[first_query] == 0) return;
     auto& memory = *reinterpret_cast<BlockMemory<group>*>(reinterpret_cast<std::byte*>(shared_words) +
                                                           sizeof(Cell) * group * parts.rows);
@@ -153,16 +153,13 @@ void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint3
 {
     const CounterParts parts = dense_parts(rows, queries.count, wanted == nullptr, context);
     const std::uint32_t groups = (queries.count + group - 1) / group;
-    // Where only some queries are wanted, most blocks end at once.
-    const std::uint32_t at_a_time = parts_at_a_time(wanted != nullptr ? 1 : groups, context);
     const auto kernel = dense_parts_kernel<Cell, group>;
     allow_shared_memory(kernel, SharedMemoryUse::before_caches);
-    for (std::uint32_t first = 0; first < parts.count; first += at_a_time) {
-        const dim3 grid(groups, std::min(at_a_time, parts.count - first));
-        kernel<<<grid, threads, shared_bytes<Cell, group>(parts.rows), stream>>>(rows, queries, wanted, parts, first, k,
-                                                                                 thresholds, passed);
+    for_each_launch(parts, groups, context, [&](const PartLaunch& launch) {
+        kernel<<<dim3(launch.queries, launch.parts), threads, shared_bytes<Cell, group>(parts.rows), stream>>>(
+            rows, queries, wanted, parts, launch, k, thresholds, passed);
         check_launch("dense match counts of parts");
-    }
+    });
 }
 
 }  // namespace

@@ -151,12 +151,13 @@ TEST(RecallCurve, FewerQueriesTellTheGain)
 {
     RecallCurve curve(100);
     RecallCurve::Shares shares(100, {0.6F, 0.6F, 0.6F, -1});
-    for (std::size_t q = 0; q < 20; ++q) shares[q] = {0.9F, 0.9F, 0.9F, -1};
+    const auto easy = [](std::size_t q) { return q % 2 == 0 ? 0.85F : 0.95F; };
+    for (std::size_t q = 0; q < 20; ++q) shares[q] = {easy(q), easy(q), easy(q), -1};
     curve.add(10, shares);
     const float before = curve.calibration().points[0].recall[0];
     EXPECT_LT(before, 0.66);
-    for (std::size_t q = 0; q < 100; ++q) shares[q] = q < 20 ? shares[q] : std::array{-1.0F, -1.0F, -1.0F, -1.0F};
-    for (std::size_t q = 0; q < 20; ++q) shares[q] = {0.9F, 0.95F, 0.8F, -1};
+    std::fill(shares.begin(), shares.end(), std::array{-1.0F, -1.0F, -1.0F, -1.0F});
+    for (std::size_t q = 0; q < 20; ++q) shares[q] = {easy(q), easy(q) + 0.05F, easy(q) - 0.1F, -1};
     curve.add(20, shares);
     const CalibrationPoint point = curve.calibration().points[1];
     EXPECT_NEAR(point.recall[0], before, 1e-6);

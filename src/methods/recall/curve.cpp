@@ -41,22 +41,29 @@ RecallCurve::Estimate RecallCurve::mean_of_column(std::size_t column, const Shar
     return mean.estimate();
 }
 
-// Fewer queries are measured at larger efforts. The gain of these queries over the effort before varies less than their
-// recall does, so it is added to the estimate that more queries gave.
+// Fewer queries are measured at larger efforts. Their recall at the effort before, whose mean over more queries is
+// known, is a control variate: the estimate is the mean of the few, moved by as much as they differ from the many.
 RecallCurve::Estimate RecallCurve::estimate_of_column(std::size_t column, const Shares& shares) const
 {
     const Estimate own = mean_of_column(column, shares);
     const Estimate& before = estimates_[column];
-    if (own.queries == 0 || before.queries == 0 || nearer_first_) return own;
-    MeanOf gain;
+    if (own.queries == 0 || own.queries >= before.queries || nearer_first_) return own;
+    MeanOf earlier;
+    double products = 0;
     for (std::size_t q = 0; q < shares.size(); ++q) {
         if (shares[q][column] < 0) continue;
         if (shares_[q][column] < 0) return own;
-        gain.add(static_cast<double>(shares[q][column]) - shares_[q][column]);
+        earlier.add(shares_[q][column]);
+        products += static_cast<double>(shares[q][column]) * shares_[q][column];
     }
-    const Estimate gained = gain.estimate();
-    const Estimate chained{before.mean + gained.mean, before.variance + gained.variance, own.queries};
-    return chained.variance < own.variance ? chained : own;
+    const auto n = static_cast<double>(own.queries);
+    const Estimate few = earlier.estimate();
+    if (few.variance <= 0) return own;
+    const double covariance = (products / n - own.mean * few.mean) / n;  // of the means
+    const double slope = std::clamp(covariance / few.variance, 0.0, 1.0);
+    const double rest = own.variance - 2 * slope * covariance + slope * slope * few.variance;
+    return {own.mean + slope * (before.mean - few.mean), std::max(0.0, rest) + slope * slope * before.variance,
+            before.queries};
 }
 
 void RecallCurve::add(std::int64_t effort, const Shares& shares)

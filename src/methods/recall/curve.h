@@ -36,8 +36,8 @@ public:
 
     struct Estimate {
         double mean = 0;
-        double variance = 0;  // of the mean
-        std::size_t queries = 0;
+        double variance = 0;      // of the mean
+        std::size_t queries = 0;  // that the mean rests on
     };
 
 private:

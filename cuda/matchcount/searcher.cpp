@@ -1,0 +1,347 @@
+// The searcher of text on the device. Few queries stay with the host: very long ones, those whose results may lie among
+// very long texts, and those with very many results of one distance.
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <optional>
+
+#include "device/answers.h"
+#include "device/error.h"
+#include "device/searcher.h"
+#include "device/wait.h"
+#include "matchcount/text_mirror.h"
+#include "matchcount/text_queries.h"
+#include "matchcount/text_search.h"
+#include "methods/arrays.h"
+#include "methods/device_wait.h"
+#include "methods/matchcount/matchcount.h"
+#include "methods/matchcount/text_search.h"
+#include "methods/rows/stored_lists.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+using matchcount::TextIndex;
+
+constexpr std::size_t most_queries = 4096;                  // of a chunk
+constexpr std::size_t most_results = std::size_t{4} << 20;  // of a chunk
+constexpr std::size_t most_chunk_bytes = std::size_t{256} << 20;
+constexpr double launch_time = 2e-3;  // seconds, of a launch, so that other searches do not wait longer
+
+// Dead rows as places, for both sides.
+struct DeadPlaces {
+    std::vector<std::uint64_t> host;
+    Tombstones device;
+};
+
+// Queries of a batch: those that the device answers, and the host's.
+struct Shares {
+    std::vector<std::uint32_t> device;
+    std::vector<std::uint32_t> host;
+};
+
+class DeviceTextSearcher : public Searcher
+{
+public:
+    DeviceTextSearcher(Context& context, const IndexShape& shape, const ParameterList& options,
+                       std::span<const ArrayShape> arrays)
+        : context_(context),
+          form_(matchcount::gram_form(options)),
+          stored_(std::in_place, shape, arrays),
+          stream_(context.lease(Priority::build)),
+          workspaces_(context, "text workspace")
+    {
+        // A word holds four characters or fewer, each of which gets a byte here and there.
+        const ArrayShape* words = find_array(arrays, array_list_words);
+        if (words != nullptr) expected_bytes_ = words->rows * 4;
+    }
+
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (!stored_->write(array, offset, bytes)) throw BadRequest("unknown array of texts");
+    }
+    void finish_load(ThreadPool& pool) override
+    {
+        const DevicePatience patience(build_patience);
+        check(cudaSetDevice(context_.device()), "choosing the device");
+        stored_->finish_load();
+        matchcount::TextsByLength texts(stored_->rows(), pool);
+        index_.emplace(matchcount::make_text_index_without_lists(std::move(texts), form_, pool));
+        mirror_.emplace(index_->texts, context_.pool(), stream_, pool);
+        stored_.reset();
+    }
+    std::uint64_t memory_bytes() const override
+    {
+        return mirror_ ? index_->memory_bytes() + mirror_->device_bytes() : stored_->memory_bytes() + expected_bytes_;
+    }
+    Residence residence() const override
+    {
+        return {context_.device(), false, mirror_ ? mirror_->device_bytes() : expected_bytes_};
+    }
+    ResultKind result_kind() const override { return ResultKind::exact; }
+
+    bool compares_rows() const override { return true; }
+    void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
+    {
+        matchcount::compare_texts(query, rows, out);
+    }
+
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        results.resize(batch.count);
+        for (auto& result : results) result.clear();
+        search_after(batch, {-1, 0}, results, pool);
+    }
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override
+    {
+        SearchBatch one = batch;
+        one.count = 1;
+        one.lists = batch.lists.row(0);
+        one.reach = {};
+        std::vector<std::vector<RowResult>> answer(1);
+        search_after(one, {after_distance, after_row}, answer, pool);
+        results = std::move(answer[0]);
+    }
+    // In float operations of the CPU: the device answers batches of some hundred queries in less than a millisecond.
+    double search_cost(const SearchBatch& batch) const override
+    {
+        return std::min(1e7, static_cast<double>(batch.count) * static_cast<double>(mirror_->characters()) / 1e3);
+    }
+    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+
+private:
+    using Results = std::vector<std::vector<RowResult>>;
+
+    Shares share(const SearchBatch& batch) const;
+    // The results behind `after`.
+    void search_after(const SearchBatch& batch, const RowResult& after, Results& results, ThreadPool& pool) const;
+    // Appends the numbers of the queries that the device could not answer to `left`.
+    void search_chunk(const TextChunk& chunk, const SearchBatch& batch, const DeadPlaces* dead, Results& results,
+                      ThreadPool& pool, std::vector<std::uint32_t>& left) const;
+    void search_on_device(const SearchBatch& batch, const RowResult& after, Shares& shares, const DeadPlaces* dead,
+                          Results& results, ThreadPool& pool) const;
+    void search_on_host(const SearchBatch& batch, const RowResult& after, std::span<const std::uint32_t> numbers,
+                        const DeadPlaces* dead, Results& results, ThreadPool& pool) const;
+    void enqueue(const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts, const TextQueries& queries,
+                 const TextAnswers& answers, cudaStream_t stream) const;
+    TextChunk next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers, std::size_t most) const;
+    double seconds_of(std::uint32_t length) const;
+    bool is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
+                     const std::vector<RowResult>& result) const;
+    OfBitmap<DeadPlaces>::Use dead_places(const SearchBatch& batch) const;
+
+    Context& context_;
+    matchcount::GramForm form_;
+    std::uint64_t expected_bytes_ = 0;   // of device memory
+    std::optional<StoredLists> stored_;  // until they are loaded
+    std::optional<TextIndex> index_;     // afterwards
+    Context::Lease stream_;              // device arrays are made and freed in its order
+    std::optional<TextMirror> mirror_;
+    mutable OfBitmap<DeadPlaces> dead_;
+    mutable Workspaces workspaces_;
+};
+
+Shares DeviceTextSearcher::share(const SearchBatch& batch) const
+{
+    Shares shares;
+    for (std::uint32_t i = 0; i < batch.count; ++i) {
+        const bool short_enough = view_text(batch.lists.list(i)).length <= most_query_length;
+        (short_enough ? shares.device : shares.host).push_back(i);
+    }
+    return shares;
+}
+
+OfBitmap<DeadPlaces>::Use DeviceTextSearcher::dead_places(const SearchBatch& batch) const
+{
+    if (batch.dead.empty()) return nullptr;
+    return dead_.get(batch.dead_version, [&] {
+        DeadPlaces dead;
+        dead.host = index_->texts.bitmap_of_places(batch.dead);
+        dead.device = send_dead_rows(dead.host, index_->texts.count(), context_.pool(), stream_);
+        return dead;
+    });
+}
+
+void DeviceTextSearcher::search_after(const SearchBatch& batch, const RowResult& after, Results& results,
+                                      ThreadPool& pool) const
+{
+    if (index_->texts.count() == 0 || batch.k == 0 || batch.count == 0) return;
+    const double steps = static_cast<double>(batch.count) * static_cast<double>(mirror_->characters());
+    const DevicePatience patience(patience_for(100 * steps));
+    check(cudaSetDevice(context_.device()), "choosing the device");
+    const OfBitmap<DeadPlaces>::Use dead = dead_places(batch);
+    Shares shares = share(batch);
+    search_on_device(batch, after, shares, dead.get(), results, pool);
+    search_on_host(batch, after, shares.host, dead.get(), results, pool);
+}
+
+void DeviceTextSearcher::search_on_host(const SearchBatch& batch, const RowResult& after,
+                                        std::span<const std::uint32_t> numbers, const DeadPlaces* dead,
+                                        Results& results, ThreadPool& pool) const
+{
+    matchcount::CountWorkspace workspace;
+    for (const std::uint32_t number : numbers) {
+        batch.check_cancel();
+        matchcount::TextQuery query;
+        query.text = view_text(batch.lists.list(number));
+        query.k = batch.k;
+        if (dead != nullptr) query.dead = dead->host;
+        query.after = after;
+        query.cancel = batch.cancel;
+        results[number] = matchcount::search_texts(*index_, query, workspace, pool);
+    }
+}
+
+// The time in which the device compares a query with all texts: about as many operations a character as the band needs
+// words.
+double DeviceTextSearcher::seconds_of(std::uint32_t length) const
+{
+    constexpr double operations_a_second = 9e10;  // of a multiprocessor
+    const double words = length / 48 + 1;
+    return static_cast<double>(mirror_->characters()) * (6 + 10 * words) /
+           (operations_a_second * context_.multiprocessors());
+}
+
+TextChunk DeviceTextSearcher::next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers,
+                                         std::size_t most) const
+{
+    TextChunk chunk;
+    chunk.k = std::min(batch.k, index_->texts.count());
+    chunk.wide = mirror_->alphabet().shares();
+    for (const std::uint32_t number : numbers)
+        chunk.longest = std::max(chunk.longest, view_text(batch.lists.list(number)).length);
+    const std::size_t room = std::min<std::size_t>(most_chunk_bytes, context_.pool().unspent() / 2);
+    const std::size_t fit = std::min({most, most_queries, most_results / chunk.k + 1, room / text_query_bytes(chunk)});
+    chunk.numbers = numbers.first(std::clamp<std::size_t>(fit, 1, numbers.size()));
+    return chunk;
+}
+
+// Where memory is short, idle memory is freed and a chunk of half the queries is tried.
+void DeviceTextSearcher::search_on_device(const SearchBatch& batch, const RowResult& after, Shares& shares,
+                                          const DeadPlaces* dead, Results& results, ThreadPool& pool) const
+{
+    std::span<const std::uint32_t> numbers = shares.device;
+    std::size_t most = numbers.size();
+    bool tried_alone = false;
+    while (!numbers.empty()) {
+        batch.check_cancel();
+        const bool had_begun = meanwhile_begun(batch);
+        TextChunk chunk = next_chunk(batch, numbers, most);
+        if (after.distance >= 0) {
+            chunk.first_key = static_cast<std::uint64_t>(after.distance) << 32 | after.row;
+            ++chunk.first_key;
+        }
+        try {
+            search_chunk(chunk, batch, dead, results, pool, shares.host);
+        } catch (const std::bad_alloc&) {
+            if (tried_alone || meanwhile_begun(batch) != had_begun) throw;
+            workspaces_.drop_idle();
+            dead_.drop_before(batch.dead_version);
+            tried_alone = chunk.count() == 1;
+            most = std::max<std::size_t>(chunk.count() / 2, 1);
+            continue;
+        }
+        numbers = numbers.subspan(chunk.count());
+    }
+}
+
+void DeviceTextSearcher::enqueue(const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts,
+                                 const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream) const
+{
+    prepare_text_queries(queries, stream);
+    survey_texts(context_, texts, queries, stream);
+    compare_texts(context_, TextStep::near, texts, queries, 0, queries.count, chunk.longest, stream);
+    std::uint32_t first = 0;
+    double seconds = 0;
+    for (std::uint32_t i = 0; i < chunk.count(); ++i) {
+        seconds += seconds_of(view_text(batch.lists.list(chunk.numbers[i])).length);
+        if (seconds < launch_time && i + 1 < chunk.count()) continue;
+        compare_texts(context_, TextStep::rest, texts, queries, first, i + 1 - first, chunk.longest, stream);
+        first = i + 1;
+        seconds = 0;
+    }
+    finish_texts(queries, answers, stream);
+}
+
+// Whether no text that only the host has can be among the results.
+bool DeviceTextSearcher::is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
+                                     const std::vector<RowResult>& result) const
+{
+    if (mirror_->view().count == index_->texts.count()) return true;
+    const double last = result.size() == chunk.k ? result.back().distance : chunk.reach(batch, i);
+    return view_text(batch.lists.list(chunk.numbers[i])).length + last <= most_text_length;
+}
+
+void DeviceTextSearcher::search_chunk(const TextChunk& chunk, const SearchBatch& batch, const DeadPlaces* dead,
+                                      Results& results, ThreadPool& pool, std::vector<std::uint32_t>& left) const
+{
+    const Workspaces::Lease workspace(workspaces_);
+    const cudaStream_t stream = workspace->stream();
+    TextQueries queries;
+    TextAnswers answers;
+    std::size_t sent_bytes = 0;
+    const auto on_device = [&](Carver& memory) {
+        queries = lay_out_sent(chunk, memory);
+        sent_bytes = memory.used();
+        lay_out_search(chunk, memory, queries, answers);
+    };
+    TextQueries written;
+    TextAnswers arrived;
+    const auto on_host = [&](Carver& memory) {
+        written = lay_out_sent(chunk, memory);
+        arrived.keys = memory.take<std::uint64_t>(std::size_t{chunk.count()} * chunk.k);
+        arrived.found = memory.take<std::uint32_t>(chunk.count());
+    };
+    std::byte* const device = workspace->device(carved_bytes(on_device));
+    Carver device_memory(device);
+    on_device(device_memory);
+    std::byte* const host = workspace->pinned(carved_bytes(on_host));
+    Carver host_memory(host);
+    on_host(host_memory);
+    write_queries(chunk, batch, mirror_->alphabet(), written);
+    check(cudaMemcpyAsync(device, host, sent_bytes, cudaMemcpyHostToDevice, stream), "sending queries");
+
+    TextsView texts = mirror_->view();
+    if (dead != nullptr) texts.dead = dead->device.words.data();
+    enqueue(chunk, batch, texts, queries, answers, stream);
+    const auto read = [&](auto* to, const auto* from, std::size_t count) {
+        check(cudaMemcpyAsync(to, from, count * sizeof(*to), cudaMemcpyDeviceToHost, stream), "reading answers");
+    };
+    read(arrived.keys, answers.keys, std::size_t{chunk.count()} * chunk.k);
+    read(arrived.found, answers.found, chunk.count());
+    run_overlapped(batch.overlapped_work);
+    wait_for(stream, "waiting for answers");
+
+    std::mutex mutex;
+    pool.parallel_for(chunk.count(), 64, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            std::vector<RowResult>& result = results[chunk.numbers[i]];
+            const std::uint32_t found = arrived.found[i];
+            if (found != no_answer) {
+                std::uint64_t* const keys = arrived.keys + i * chunk.k;
+                std::sort(keys, keys + found);
+                result.resize(found);
+                for (std::uint32_t at = 0; at < found; ++at)
+                    result[at] = {static_cast<double>(keys[at] >> 32), static_cast<std::uint32_t>(keys[at])};
+                if (is_complete(chunk, batch, i, result)) continue;
+            }
+            const std::lock_guard lock(mutex);
+            left.push_back(chunk.numbers[i]);
+        }
+    });
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_text_searcher(Context& context, const IndexShape& shape, const ParameterList& options,
+                                             std::span<const ArrayShape> arrays)
+{
+    const DevicePatience patience(build_patience);
+    return std::make_unique<DeviceTextSearcher>(context, shape, options, arrays);
+}
+
+}  // namespace pgwarp::cuda

@@ -123,13 +123,14 @@ const MethodFactory* Device::method(Method method, MirrorDevice on, bool& on_cud
 
 const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
-    const bool bits = shape.element == ElementType::bit;
     const MethodDescription* description = find_description(shape.method);
     if (description != nullptr && !takes_elements(*description, shape.element))
         throw BadRequest("this index method takes no rows of such elements");
-    // Bits and lists are the CPU's whatever the device.
-    const bool cpu_only = bits || is_list(shape.element);
-    const MethodFactory* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
+    // Bits are the CPU's whatever the device, and so are lists where the device takes none.
+    const bool bits = shape.element == ElementType::bit;
+    const MethodFactory* found = method(shape.method, bits ? MirrorDevice::cpu : on, on_cuda);
+    if (on_cuda && found->takes_lists != is_list(shape.element))
+        found = method(shape.method, MirrorDevice::cpu, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
     if (found->takes_lists != is_list(shape.element))
         throw BadRequest("this index method takes no rows of such elements");

@@ -10,6 +10,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "matchcount/edit_masks.cuh"
@@ -73,7 +74,7 @@ struct Band {
             diagonal[w] = (sum[w] ^ positive[w]) | matches[w] | negative[w];
             reached |= diagonal[w] & last_corner[w];
         }
-        distance += reached == 0 ? 1 : 0;
+        if (reached == 0) ++distance;
 #pragma unroll
         for (int w = 0; w < words; ++w) {
             const std::uint32_t right = negative[w] | ~(diagonal[w] | positive[w]);
@@ -85,13 +86,20 @@ struct Band {
     }
 };
 
-// Goes on by the four characters of a word of ids. The band begins at bit `shift` of the table's row.
+// Goes on by the four characters of a word of ids. The band begins at bit `shift` of the table's row, which is `row`
+// bytes behind its begin.
 template <int words>
-__device__ inline void advance_word(Band<words>& band, std::uint32_t ids, const std::uint32_t* row, std::uint32_t shift)
+__device__ inline void advance_word(Band<words>& band, std::uint32_t ids, const std::uint32_t* table, std::uint32_t row,
+                                    std::uint32_t shift)
 {
+    constexpr std::uint32_t column_bytes = (mask_ids - 1) * sizeof(std::uint32_t);
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
-        const std::uint32_t* const column = row + (ids >> 8 * i) % 256;
+        // The id times 4: rows have 1024 bytes, so that its bits are free in `row`.
+        const std::uint32_t id = i == 0 ? ids << 2 : ids >> (8 * i - 2);
+        const std::uint32_t offset = (id & column_bytes) | row;
+        const auto* const column =
+            reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const std::byte*>(table) + offset);
         std::uint32_t matches[words];
         std::uint32_t low = column[0];
 #pragma unroll
@@ -137,7 +145,7 @@ __device__ std::uint32_t distance_in_band(const std::uint32_t* table, std::uint3
 #pragma unroll
         for (std::uint32_t i = 0; i < 4; ++i) {
             if (16 * piece + 4 * i < most_length)
-                detail::advance_word<words>(band, four[i], table + min(at / 32, last_row) * mask_ids, at % 32);
+                detail::advance_word<words>(band, four[i], table, min(at / 32, last_row) * mask_row_bytes, at % 32);
             at += 4;
         }
         if (__all_sync(0xffffffff, band.distance > limit || !text.compared)) break;

@@ -6,12 +6,14 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace pgwarp::cuda
 {
 
 inline constexpr std::uint32_t mask_ids = 256;
+inline constexpr std::uint32_t mask_row_bytes = mask_ids * sizeof(std::uint32_t);
 inline constexpr std::uint32_t mask_rows_before = 8;
 inline constexpr std::uint32_t mask_rows_behind = 9;
 

@@ -37,6 +37,11 @@ struct DeadPlaces {
     Tombstones device;
 };
 
+std::uint32_t length_of(const SearchBatch& batch, std::uint32_t query)
+{
+    return view_text(batch.lists.list(query)).length;
+}
+
 // Queries of a batch: those that the device answers, and the host's.
 struct Shares {
     std::vector<std::uint32_t> device;
@@ -149,7 +154,7 @@ Shares DeviceTextSearcher::share(const SearchBatch& batch) const
 {
     Shares shares;
     for (std::uint32_t i = 0; i < batch.count; ++i) {
-        const bool short_enough = view_text(batch.lists.list(i)).length <= most_query_length;
+        const bool short_enough = length_of(batch, i) <= most_query_length;
         (short_enough ? shares.device : shares.host).push_back(i);
     }
     return shares;
@@ -212,8 +217,7 @@ TextChunk DeviceTextSearcher::next_chunk(const SearchBatch& batch, std::span<con
     TextChunk chunk;
     chunk.k = std::min(batch.k, index_->texts.count());
     chunk.wide = mirror_->alphabet().shares();
-    for (const std::uint32_t number : numbers)
-        chunk.longest = std::max(chunk.longest, view_text(batch.lists.list(number)).length);
+    for (const std::uint32_t number : numbers) chunk.longest = std::max(chunk.longest, length_of(batch, number));
     const std::size_t room = std::min<std::size_t>(most_chunk_bytes, context_.pool().unspent() / 2);
     const std::size_t fit = std::min({most, most_queries, most_results / chunk.k + 1, room / text_query_bytes(chunk)});
     chunk.numbers = numbers.first(std::clamp<std::size_t>(fit, 1, numbers.size()));
@@ -253,12 +257,16 @@ void DeviceTextSearcher::enqueue(const TextChunk& chunk, const SearchBatch& batc
                                  const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream) const
 {
     prepare_text_queries(queries, stream);
-    survey_texts(context_, texts, queries, stream);
+    bool all_near = true;
+    for (std::uint32_t i = 0; i < chunk.count(); ++i)
+        all_near = all_near && chunk.reach(batch, i) <= most_near_bound(length_of(batch, chunk.numbers[i]));
+    if (!all_near) survey_texts(context_, texts, queries, stream);
     compare_texts(context_, TextStep::near, texts, queries, 0, queries.count, chunk.longest, stream);
+    if (all_near) return finish_texts(queries, answers, stream);
     std::uint32_t first = 0;
     double seconds = 0;
     for (std::uint32_t i = 0; i < chunk.count(); ++i) {
-        seconds += seconds_of(view_text(batch.lists.list(chunk.numbers[i])).length);
+        seconds += seconds_of(length_of(batch, chunk.numbers[i]));
         if (seconds < launch_time && i + 1 < chunk.count()) continue;
         compare_texts(context_, TextStep::rest, texts, queries, first, i + 1 - first, chunk.longest, stream);
         first = i + 1;
@@ -273,7 +281,7 @@ bool DeviceTextSearcher::is_complete(const TextChunk& chunk, const SearchBatch& 
 {
     if (mirror_->view().count == index_->texts.count()) return true;
     const double last = result.size() == chunk.k ? result.back().distance : chunk.reach(batch, i);
-    return view_text(batch.lists.list(chunk.numbers[i])).length + last <= most_text_length;
+    return length_of(batch, chunk.numbers[i]) + last <= most_text_length;
 }
 
 void DeviceTextSearcher::search_chunk(const TextChunk& chunk, const SearchBatch& batch, const DeadPlaces* dead,

@@ -72,7 +72,8 @@ __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView t
 // Returns the largest bound of the step `near`: enough texts have it or a smaller one.
 __device__ std::uint32_t near_bound(const TextQueries& queries, const Query& query)
 {
-    const std::uint32_t most = min(most_near_bound(query.length), queries.reach[query.number]);
+    const std::uint32_t most = most_near_bound(query.length);
+    if (queries.reach[query.number] <= most) return queries.reach[query.number];
     const std::uint64_t wanted = (near_texts + 8 * std::uint64_t{queries.k}) / surveyed_share;
     std::uint64_t sum = 0;
     for (std::uint32_t bound = 0; bound < most; ++bound) {

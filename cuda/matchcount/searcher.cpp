@@ -134,7 +134,9 @@ private:
     void enqueue(const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts, const TextQueries& queries,
                  const TextAnswers& answers, cudaStream_t stream) const;
     TextChunk next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers, std::size_t most) const;
-    double seconds_of(std::uint32_t length) const;
+    void enqueue_step(TextStep step, const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts,
+                      const TextQueries& queries, cudaStream_t stream) const;
+    double seconds_of(TextStep step, std::uint32_t length) const;
     bool is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
                      const std::vector<RowResult>& result) const;
     OfBitmap<DeadPlaces>::Use dead_places(const SearchBatch& batch) const;
@@ -201,14 +203,17 @@ void DeviceTextSearcher::search_on_host(const SearchBatch& batch, const RowResul
     }
 }
 
-// The time in which the device compares a query with all texts: about as many operations a character as the band needs
-// words.
-double DeviceTextSearcher::seconds_of(std::uint32_t length) const
+// The time of a step of one query, at most: all texts are bounded, and in the last step compared, with about as many
+// operations a character as the band needs words.
+double DeviceTextSearcher::seconds_of(TextStep step, std::uint32_t length) const
 {
     constexpr double operations_a_second = 9e10;  // of a multiprocessor
-    const double words = length / 48 + 1;
-    return static_cast<double>(mirror_->characters()) * (6 + 10 * words) /
-           (operations_a_second * context_.multiprocessors());
+    double operations = 64.0 * mirror_->view().count;
+    if (step == TextStep::rest) {
+        const double words = length / 48 + 1;
+        operations += static_cast<double>(mirror_->characters()) * (6 + 10 * words);
+    }
+    return operations / (operations_a_second * context_.multiprocessors());
 }
 
 TextChunk DeviceTextSearcher::next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers,
@@ -261,18 +266,28 @@ void DeviceTextSearcher::enqueue(const TextChunk& chunk, const SearchBatch& batc
     for (std::uint32_t i = 0; i < chunk.count(); ++i)
         all_near = all_near && chunk.reach(batch, i) <= most_near_bound(length_of(batch, chunk.numbers[i]));
     if (!all_near) survey_texts(context_, texts, queries, stream);
-    compare_texts(context_, TextStep::near, texts, queries, 0, queries.count, chunk.longest, stream);
-    if (all_near) return finish_texts(queries, answers, stream);
-    std::uint32_t first = 0;
+    enqueue_step(TextStep::near, chunk, batch, texts, queries, stream);
+    if (!all_near) enqueue_step(TextStep::rest, chunk, batch, texts, queries, stream);
+    finish_texts(queries, answers, stream);
+}
+
+// In launches of as many queries, or of as small a part of the texts, as `launch_time` allows.
+void DeviceTextSearcher::enqueue_step(TextStep step, const TextChunk& chunk, const SearchBatch& batch,
+                                      const TextsView& texts, const TextQueries& queries, cudaStream_t stream) const
+{
+    TextLaunch launch;
     double seconds = 0;
     for (std::uint32_t i = 0; i < chunk.count(); ++i) {
-        seconds += seconds_of(length_of(batch, chunk.numbers[i]));
+        seconds += seconds_of(step, length_of(batch, chunk.numbers[i]));
+        ++launch.count;
         if (seconds < launch_time && i + 1 < chunk.count()) continue;
-        compare_texts(context_, TextStep::rest, texts, queries, first, i + 1 - first, chunk.longest, stream);
-        first = i + 1;
+        launch.parts = launch.count > 1 ? 1 : static_cast<std::uint32_t>(seconds / launch_time) + 1;
+        for (launch.part = 0; launch.part < launch.parts; ++launch.part)
+            compare_texts(context_, step, texts, queries, launch, chunk.longest, stream);
+        launch.first = i + 1;
+        launch.count = 0;
         seconds = 0;
     }
-    finish_texts(queries, answers, stream);
 }
 
 // Whether no text that only the host has can be among the results.

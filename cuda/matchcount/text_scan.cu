@@ -35,9 +35,14 @@ struct Query {
 
 // Warp w of the slices takes a tile of each round; another one each round, so that it meets both sides.
 struct TileOrder {
-    std::uint32_t warp = blockIdx.x * block_warps + threadIdx.x / 32;
-    std::uint32_t warps = gridDim.x * block_warps;
+    std::uint32_t warp;
+    std::uint32_t warps;
 
+    // Of the tiles of one part.
+    __device__ TileOrder(std::uint32_t part, std::uint32_t parts)
+        : warp((part * gridDim.x + blockIdx.x) * block_warps + threadIdx.x / 32), warps(parts * gridDim.x * block_warps)
+    {
+    }
     __device__ std::uint32_t tile(std::uint32_t round) const { return round * warps + (warp + round) % warps; }
 };
 
@@ -52,7 +57,7 @@ __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView t
     const QueryCounts counts = read_counts(bins);
     const std::uint32_t most = most_near_bound(query.length);
     const TextTiles tiles(texts, query.length, most);
-    const TileOrder order;
+    const TileOrder order(0, 1);
     for (std::uint32_t round = 0;; ++round) {
         const std::uint32_t tile = order.tile(round) * surveyed_share;
         if (round * order.warps * surveyed_share >= tiles.count()) break;
@@ -155,11 +160,10 @@ private:
 
 // Compares the texts of the block's slice whose bounds are in a range and at most the limit.
 __device__ void compare_slice(const TextsView& texts, const Query& query, const QueryCounts& counts,
-                              std::uint32_t least, std::uint32_t most, const TextTiles& tiles, Comparison& comparison,
-                              std::uint32_t* waiting)
+                              std::uint32_t least, std::uint32_t most, const TextTiles& tiles, const TileOrder& order,
+                              Comparison& comparison, std::uint32_t* waiting)
 {
     const std::uint32_t lane = threadIdx.x % 32;
-    const TileOrder order;
     std::uint32_t waits = 0;      // places of this warp
     std::uint32_t exhausted = 0;  // the sides whose texts are too far
     bool more = true;
@@ -196,13 +200,13 @@ __device__ void compare_slice(const TextsView& texts, const Query& query, const 
 }
 
 __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
-    compare_kernel(const TextStep step, const TextsView texts, const TextQueries queries, const std::uint32_t first)
+    compare_kernel(const TextStep step, const TextsView texts, const TextQueries queries, const TextLaunch launch)
 {
     extern __shared__ __align__(1024) std::uint32_t table[];
     __shared__ std::uint32_t bins[33];
     __shared__ std::uint32_t waiting[block_warps][64];
     __shared__ std::uint32_t common_limit;
-    const Query query(queries, first + blockIdx.y);
+    const Query query(queries, launch.first + blockIdx.y);
     const std::uint32_t near = near_bound(queries, query);
     Comparison comparison(texts, queries, query, table);
     if (threadIdx.x == 0) common_limit = comparison.limit();
@@ -216,7 +220,8 @@ __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     const TextTiles tiles(texts, query.length, step == TextStep::near ? near : limit);
     const std::uint32_t least = step == TextStep::near ? 0 : near + 1;
     const std::uint32_t most = step == TextStep::near ? near : all_lanes;
-    compare_slice(texts, query, read_counts(bins), least, most, tiles, comparison, waiting[threadIdx.x / 32]);
+    compare_slice(texts, query, read_counts(bins), least, most, tiles, TileOrder(launch.part, launch.parts), comparison,
+                  waiting[threadIdx.x / 32]);
 }
 
 // Finds the k-th of `count` different keys by their digits of 8 bits, from the first on. Called by all threads of a
@@ -304,10 +309,10 @@ void survey_texts(const Context& context, const TextsView& texts, const TextQuer
 }
 
 void compare_texts(const Context& context, TextStep step, const TextsView& texts, const TextQueries& queries,
-                   std::uint32_t first, std::uint32_t count, std::uint32_t longest, cudaStream_t stream)
+                   const TextLaunch& launch, std::uint32_t longest, cudaStream_t stream)
 {
-    const dim3 grid(slices_of(context, texts, count), count);
-    compare_kernel<<<grid, block_threads, mask_bytes(longest), stream>>>(step, texts, queries, first);
+    const dim3 grid(slices_of(context, texts, launch.count), launch.count);
+    compare_kernel<<<grid, block_threads, mask_bytes(longest), stream>>>(step, texts, queries, launch);
     check_launch("compare_texts");
 }
 

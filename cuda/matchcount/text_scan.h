@@ -35,12 +35,19 @@ constexpr std::uint32_t most_near_bound(std::uint32_t length)
     return length / 4 + 4 < TextQueries::bounds ? length / 4 + 4 : TextQueries::bounds - 1;
 }
 
-// All enqueue. compare_texts() compares the queries [first, first + count), the longest of which has `longest`
-// characters. Throw CudaError.
+// The work of one launch: some queries, and the texts of one part of `parts`.
+struct TextLaunch {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    std::uint32_t part = 0;
+    std::uint32_t parts = 1;
+};
+
+// All enqueue. `longest`: the characters of the longest query. Throw CudaError.
 void prepare_text_queries(const TextQueries& queries, cudaStream_t stream);
 void survey_texts(const Context& context, const TextsView& texts, const TextQueries& queries, cudaStream_t stream);
 void compare_texts(const Context& context, TextStep step, const TextsView& texts, const TextQueries& queries,
-                   std::uint32_t first, std::uint32_t count, std::uint32_t longest, cudaStream_t stream);
+                   const TextLaunch& launch, std::uint32_t longest, cudaStream_t stream);
 void finish_texts(const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

@@ -139,9 +139,10 @@ __device__ std::uint32_t distance_in_band(const std::uint32_t* table, std::uint3
     const std::uint32_t most_length = __reduce_max_sync(0xffffffff, text.compared ? length : 0);
     const std::uint32_t last_row = mask_rows(query_length) - 1 - words;
     std::uint32_t at = 32 * mask_rows_before - static_cast<std::uint32_t>(before);
+    uint4 next = pieces > 0 ? __ldg(text.ids) : uint4{0, 0, 0, 0};
     for (std::uint32_t piece = 0; 16 * piece < most_length; ++piece) {
-        const uint4 ids = piece < pieces ? __ldg(text.ids + piece) : uint4{0, 0, 0, 0};
-        const std::uint32_t four[4] = {ids.x, ids.y, ids.z, ids.w};
+        const std::uint32_t four[4] = {next.x, next.y, next.z, next.w};
+        next = piece + 1 < pieces ? __ldg(text.ids + piece + 1) : uint4{0, 0, 0, 0};
 #pragma unroll
         for (std::uint32_t i = 0; i < 4; ++i) {
             if (16 * piece + 4 * i < most_length)

@@ -12,6 +12,7 @@
 #include "matchcount/text_mirror.h"
 #include "matchcount/text_queries.h"
 #include "matchcount/text_search.h"
+#include "matchcount/text_session.h"
 #include "methods/arrays.h"
 #include "methods/device_wait.h"
 #include "methods/matchcount/matchcount.h"
@@ -29,7 +30,6 @@ using matchcount::TextIndex;
 constexpr std::size_t most_queries = 4096;                  // of a chunk
 constexpr std::size_t most_results = std::size_t{4} << 20;  // of a chunk
 constexpr std::size_t most_chunk_bytes = std::size_t{256} << 20;
-constexpr double launch_time = 2e-3;  // seconds, of a launch, so that other searches do not wait longer
 
 // Dead rows as places, for both sides.
 struct DeadPlaces {
@@ -76,6 +76,7 @@ public:
         matchcount::TextsByLength texts(stored_->rows(), pool);
         index_.emplace(matchcount::make_text_index_without_lists(std::move(texts), form_, pool));
         mirror_.emplace(index_->texts, context_.pool(), stream_, pool);
+        times_ = TextTimes(index_->texts, mirror_->view().count, context_.multiprocessors());
         stored_.reset();
     }
     std::uint64_t memory_bytes() const override
@@ -131,12 +132,7 @@ private:
                           Results& results, ThreadPool& pool) const;
     void search_on_host(const SearchBatch& batch, const RowResult& after, std::span<const std::uint32_t> numbers,
                         const DeadPlaces* dead, Results& results, ThreadPool& pool) const;
-    void enqueue(const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts, const TextQueries& queries,
-                 const TextAnswers& answers, cudaStream_t stream) const;
     TextChunk next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers, std::size_t most) const;
-    void enqueue_step(TextStep step, const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts,
-                      const TextQueries& queries, cudaStream_t stream) const;
-    double seconds_of(TextStep step, std::uint32_t length) const;
     bool is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
                      const std::vector<RowResult>& result) const;
     OfBitmap<DeadPlaces>::Use dead_places(const SearchBatch& batch) const;
@@ -148,6 +144,7 @@ private:
     std::optional<TextIndex> index_;     // afterwards
     Context::Lease stream_;              // device arrays are made and freed in its order
     std::optional<TextMirror> mirror_;
+    TextTimes times_;
     mutable OfBitmap<DeadPlaces> dead_;
     mutable Workspaces workspaces_;
 };
@@ -203,19 +200,6 @@ void DeviceTextSearcher::search_on_host(const SearchBatch& batch, const RowResul
     }
 }
 
-// The time of a step of one query, at most: all texts are bounded, and in the last step compared, with about as many
-// operations a character as the band needs words.
-double DeviceTextSearcher::seconds_of(TextStep step, std::uint32_t length) const
-{
-    constexpr double operations_a_second = 9e10;  // of a multiprocessor
-    double operations = 64.0 * mirror_->view().count;
-    if (step == TextStep::rest) {
-        const double words = length / 48 + 1;
-        operations += static_cast<double>(mirror_->characters()) * (6 + 10 * words);
-    }
-    return operations / (operations_a_second * context_.multiprocessors());
-}
-
 TextChunk DeviceTextSearcher::next_chunk(const SearchBatch& batch, std::span<const std::uint32_t> numbers,
                                          std::size_t most) const
 {
@@ -258,38 +242,6 @@ void DeviceTextSearcher::search_on_device(const SearchBatch& batch, const RowRes
     }
 }
 
-void DeviceTextSearcher::enqueue(const TextChunk& chunk, const SearchBatch& batch, const TextsView& texts,
-                                 const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream) const
-{
-    prepare_text_queries(queries, stream);
-    bool all_near = true;
-    for (std::uint32_t i = 0; i < chunk.count(); ++i)
-        all_near = all_near && chunk.reach(batch, i) <= most_near_bound(length_of(batch, chunk.numbers[i]));
-    if (!all_near) survey_texts(context_, texts, queries, stream);
-    enqueue_step(TextStep::near, chunk, batch, texts, queries, stream);
-    if (!all_near) enqueue_step(TextStep::rest, chunk, batch, texts, queries, stream);
-    finish_texts(queries, answers, stream);
-}
-
-// In launches of as many queries, or of as small a part of the texts, as `launch_time` allows.
-void DeviceTextSearcher::enqueue_step(TextStep step, const TextChunk& chunk, const SearchBatch& batch,
-                                      const TextsView& texts, const TextQueries& queries, cudaStream_t stream) const
-{
-    TextLaunch launch;
-    double seconds = 0;
-    for (std::uint32_t i = 0; i < chunk.count(); ++i) {
-        seconds += seconds_of(step, length_of(batch, chunk.numbers[i]));
-        ++launch.count;
-        if (seconds < launch_time && i + 1 < chunk.count()) continue;
-        launch.parts = launch.count > 1 ? 1 : static_cast<std::uint32_t>(seconds / launch_time) + 1;
-        for (launch.part = 0; launch.part < launch.parts; ++launch.part)
-            compare_texts(context_, step, texts, queries, launch, chunk.longest, stream);
-        launch.first = i + 1;
-        launch.count = 0;
-        seconds = 0;
-    }
-}
-
 // Whether no text that only the host has can be among the results.
 bool DeviceTextSearcher::is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
                                      const std::vector<RowResult>& result) const
@@ -303,41 +255,12 @@ void DeviceTextSearcher::search_chunk(const TextChunk& chunk, const SearchBatch&
                                       Results& results, ThreadPool& pool, std::vector<std::uint32_t>& left) const
 {
     const Workspaces::Lease workspace(workspaces_);
-    const cudaStream_t stream = workspace->stream();
-    TextQueries queries;
-    TextAnswers answers;
-    std::size_t sent_bytes = 0;
-    const auto on_device = [&](Carver& memory) {
-        queries = lay_out_sent(chunk, memory);
-        sent_bytes = memory.used();
-        lay_out_search(chunk, memory, queries, answers);
-    };
-    TextQueries written;
-    TextAnswers arrived;
-    const auto on_host = [&](Carver& memory) {
-        written = lay_out_sent(chunk, memory);
-        arrived.keys = memory.take<std::uint64_t>(std::size_t{chunk.count()} * chunk.k);
-        arrived.found = memory.take<std::uint32_t>(chunk.count());
-    };
-    std::byte* const device = workspace->device(carved_bytes(on_device));
-    Carver device_memory(device);
-    on_device(device_memory);
-    std::byte* const host = workspace->pinned(carved_bytes(on_host));
-    Carver host_memory(host);
-    on_host(host_memory);
-    write_queries(chunk, batch, mirror_->alphabet(), written);
-    check(cudaMemcpyAsync(device, host, sent_bytes, cudaMemcpyHostToDevice, stream), "sending queries");
-
     TextsView texts = mirror_->view();
     if (dead != nullptr) texts.dead = dead->device.words.data();
-    enqueue(chunk, batch, texts, queries, answers, stream);
-    const auto read = [&](auto* to, const auto* from, std::size_t count) {
-        check(cudaMemcpyAsync(to, from, count * sizeof(*to), cudaMemcpyDeviceToHost, stream), "reading answers");
-    };
-    read(arrived.keys, answers.keys, std::size_t{chunk.count()} * chunk.k);
-    read(arrived.found, answers.found, chunk.count());
-    run_overlapped(batch.overlapped_work);
-    wait_for(stream, "waiting for answers");
+    TextSession session(context_, texts, times_, chunk, batch, *workspace);
+    session.run(mirror_->alphabet());
+    wait_for(workspace->stream(), "waiting for answers");
+    const TextAnswers& arrived = session.answers();
 
     std::mutex mutex;
     pool.parallel_for(chunk.count(), 64, [&](std::size_t begin, std::size_t end) {

@@ -63,6 +63,8 @@ __device__ inline std::uint32_t least_distance(const QueryCounts& query, std::ui
         const uint4& b = text.halves[half];
         differences += __vsadu4(a.x, b.x) + __vsadu4(a.y, b.y) + __vsadu4(a.z, b.z) + __vsadu4(a.w, b.w);
     }
+    // Numbers above 255 are cut, so that the differences may be fewer than that of the lengths.
+    differences = max(differences, max(query_length, text_length) - min(query_length, text_length));
     // Of the longer text, the characters that the other one lacks: differences = both lengths - 2 * common.
     const std::uint32_t common = (query_length + text_length - differences) / 2;
     return max(query_length, text_length) - common;

@@ -30,7 +30,7 @@ struct TextChunk {
     std::uint32_t reach(const SearchBatch& batch, std::size_t i) const;
 };
 
-// The bytes of a query of such a chunk in device memory, at most.
+// The bytes of a query of such a chunk in device memory, about.
 std::size_t text_query_bytes(const TextChunk& chunk);
 // Takes the arrays of the queries from `sent`, in this order, and those of the search from `memory`. The arrays of both
 // may be carved without memory.

@@ -33,18 +33,13 @@ struct Query {
     }
 };
 
-// Warp w of the slices takes a tile of each round; another one each round, so that it meets both sides.
-struct TileOrder {
-    std::uint32_t warp;
-    std::uint32_t warps;
-
-    // Of the tiles of one part.
-    __device__ TileOrder(std::uint32_t part, std::uint32_t parts)
-        : warp((part * gridDim.x + blockIdx.x) * block_warps + threadIdx.x / 32), warps(parts * gridDim.x * block_warps)
-    {
-    }
-    __device__ std::uint32_t tile(std::uint32_t round) const { return round * warps + (warp + round) % warps; }
-};
+// Returns the tiles of a warp, one of those of all slices and parts.
+__device__ TextTiles tiles_of_warp(const TextsView& texts, const Query& query, std::uint32_t gap, std::uint32_t part,
+                                   std::uint32_t parts)
+{
+    const std::uint32_t warp = (part * gridDim.x + blockIdx.x) * block_warps + threadIdx.x / 32;
+    return {texts, query.length, gap, warp, parts * gridDim.x * block_warps};
+}
 
 __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView texts, const TextQueries queries)
 {
@@ -56,12 +51,9 @@ __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView t
     __syncthreads();
     const QueryCounts counts = read_counts(bins);
     const std::uint32_t most = most_near_bound(query.length);
-    const TextTiles tiles(texts, query.length, most);
-    const TileOrder order(0, 1);
-    for (std::uint32_t round = 0;; ++round) {
-        const std::uint32_t tile = order.tile(round) * surveyed_share;
-        if (round * order.warps * surveyed_share >= tiles.count()) break;
-        const std::uint32_t place = tiles.place(tile, threadIdx.x % 32);
+    const TextTiles tiles = tiles_of_warp(texts, query, most, 0, 1);
+    for (std::uint32_t tile = tiles.begin(); tile * surveyed_share < tiles.end(); tile += tiles.step()) {
+        const std::uint32_t place = tiles.place(tile * surveyed_share, threadIdx.x % 32);
         if (place == TextTiles::no_place) continue;
         const std::uint32_t length = texts.lengths[place] & ~text_is_ambiguous;
         const std::uint32_t bound = least_distance(counts, query.length, load_counts(texts, place), length);
@@ -158,19 +150,16 @@ private:
     TextResults results_;
 };
 
-// Compares the texts of the block's slice whose bounds are in a range and at most the limit.
-__device__ void compare_slice(const TextsView& texts, const Query& query, const QueryCounts& counts,
-                              std::uint32_t least, std::uint32_t most, const TextTiles& tiles, const TileOrder& order,
-                              Comparison& comparison, std::uint32_t* waiting)
+// Compares the texts of the warp's tiles whose bounds are in a range and at most the limit. waiting: [64], of the warp.
+__device__ void compare_tiles(const TextsView& texts, const Query& query, const QueryCounts& counts,
+                              std::uint32_t least, std::uint32_t most, const TextTiles& tiles, Comparison& comparison,
+                              std::uint32_t* waiting)
 {
     const std::uint32_t lane = threadIdx.x % 32;
-    std::uint32_t waits = 0;      // places of this warp
-    std::uint32_t exhausted = 0;  // the sides whose texts are too far
-    bool more = true;
-    for (std::uint32_t round = 0; more || waits > 0; ++round) {
-        more = more && round * order.warps < tiles.count() && exhausted != 3;
-        if (more) {
-            const std::uint32_t tile = order.tile(round);
+    std::uint32_t waits = 0;  // places
+    std::uint32_t end = tiles.end();
+    for (std::uint32_t tile = tiles.begin(); tile < end || waits > 0; tile += tiles.step()) {
+        if (tile < end) {
             const std::uint32_t limit = min(comparison.limit(), most);
             const std::uint32_t place = tiles.place(tile, lane);
             std::uint32_t gap = all_lanes;
@@ -182,13 +171,13 @@ __device__ void compare_slice(const TextsView& texts, const Query& query, const 
                 gap = max(length, query.length) - min(length, query.length);
                 kept = bound >= least && bound <= limit && !dead;
             }
-            // The first lane has the nearest length of the tile.
-            if (__shfl_sync(all_lanes, gap, 0) > limit) exhausted |= 1U << tile % 2;
+            // The texts behind are as far as the nearest one of this tile.
+            if (__shfl_sync(all_lanes, gap, 0) > limit) end = 0;
             const std::uint32_t who = __ballot_sync(all_lanes, kept);
             if (kept) waiting[waits + __popc(who & ((1U << lane) - 1))] = place;
             waits += __popc(who);
             __syncwarp();
-            if (waits < 32) continue;
+            if (waits < 32 && end > 0) continue;
         }
         // The last ones may be fewer than the lanes.
         const std::uint32_t taken = min(waits, 32U);
@@ -206,22 +195,25 @@ __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     __shared__ std::uint32_t bins[33];
     __shared__ std::uint32_t waiting[block_warps][64];
     __shared__ std::uint32_t common_limit;
-    const Query query(queries, launch.first + blockIdx.y);
-    const std::uint32_t near = near_bound(queries, query);
+    const bool is_near = step == TextStep::near;
+    const std::uint32_t at = launch.first + blockIdx.y;
+    const Query query(queries, is_near || queries.rest == nullptr ? at : queries.rest[at]);
     Comparison comparison(texts, queries, query, table);
-    if (threadIdx.x == 0) common_limit = comparison.limit();
+    const std::uint32_t near = is_near ? near_bound(queries, query) : queries.near[query.number];
+    if (threadIdx.x == 0) {
+        common_limit = comparison.limit();
+        if (is_near) queries.near[query.number] = near;
+    }
     __syncthreads();
     const std::uint32_t limit = common_limit;
     // Every text within the limit was near.
-    if (step == TextStep::rest && limit <= near) return;
+    if (!is_near && limit <= near) return;
     count_characters(texts, query.ids, query.length, bins);
     fill_masks(query.ids, query.length, table);
     __syncthreads();
-    const TextTiles tiles(texts, query.length, step == TextStep::near ? near : limit);
-    const std::uint32_t least = step == TextStep::near ? 0 : near + 1;
-    const std::uint32_t most = step == TextStep::near ? near : all_lanes;
-    compare_slice(texts, query, read_counts(bins), least, most, tiles, TileOrder(launch.part, launch.parts), comparison,
-                  waiting[threadIdx.x / 32]);
+    const TextTiles tiles = tiles_of_warp(texts, query, is_near ? near : limit, launch.part, launch.parts);
+    compare_tiles(texts, query, read_counts(bins), is_near ? 0 : near + 1, is_near ? near : all_lanes, tiles,
+                  comparison, waiting[threadIdx.x / 32]);
 }
 
 // Finds the k-th of `count` different keys by their digits of 8 bits, from the first on. Called by all threads of a

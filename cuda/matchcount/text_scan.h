@@ -12,12 +12,11 @@
 #include <cstdint>
 
 #include "device/context.h"
+#include "matchcount/text_launches.h"
 #include "matchcount/text_view.h"
 
 namespace pgwarp::cuda
 {
-
-enum class TextStep { near, rest };
 
 // Device memory for answers [count][k]; unordered. found[query] is no_answer (device/answers.h) where the query has
 // more results of equal distance than there was room for.
@@ -28,20 +27,6 @@ struct TextAnswers {
 
 // Of a search of k results; larger ones compare more texts of small bounds.
 inline constexpr std::uint32_t near_texts = 1024;
-
-// The largest bound of the texts that the step `near` compares.
-constexpr std::uint32_t most_near_bound(std::uint32_t length)
-{
-    return length / 4 + 4 < TextQueries::bounds ? length / 4 + 4 : TextQueries::bounds - 1;
-}
-
-// The work of one launch: some queries, and the texts of one part of `parts`.
-struct TextLaunch {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-    std::uint32_t part = 0;
-    std::uint32_t parts = 1;
-};
 
 // All enqueue. `longest`: the characters of the longest query. Throw CudaError.
 void prepare_text_queries(const TextQueries& queries, cudaStream_t stream);

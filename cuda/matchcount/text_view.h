@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "matchcount/text_launches.h"
+
 namespace pgwarp::cuda
 {
 
@@ -36,7 +38,7 @@ inline constexpr std::uint32_t text_is_ambiguous = 0x80000000;
 // Queries and their answers so far. A key is the distance << 32 | row.
 struct TextQueries {
     static constexpr std::uint32_t distances = 512;  // whose results are counted
-    static constexpr std::uint32_t bounds = 64;      // that are counted
+    static constexpr std::uint32_t bounds = most_bounds;
 
     std::uint32_t count = 0;
     std::uint32_t k = 0;
@@ -48,6 +50,8 @@ struct TextQueries {
     const std::uint64_t* first_keys = nullptr;  // [count]: smaller keys are no results
     const std::uint32_t* reach = nullptr;       // [count]: larger distances are no results
 
+    const std::uint32_t* rest = nullptr;   // the queries that the step `rest` takes; null: all
+    std::uint32_t* near = nullptr;         // [count]: texts with this bound or a smaller one were near
     std::uint32_t* limits = nullptr;       // [count]: larger distances are no results
     std::uint64_t* last_keys = nullptr;    // [count]: larger keys are no results
     std::uint32_t* found = nullptr;        // [count]: keys

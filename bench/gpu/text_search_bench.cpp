@@ -1,6 +1,12 @@
-// Search of titles by edit distance on the device: text_search_bench --titles FILE [--queries N] [--runs N] [--seed S]
-// [--checked N] [--all 1]. Prints the median of the times of each work as CSV; each row names the length and the edits
-// of the queries, and the seed. Queries are titles of that length in which so many characters were replaced.
+// Search of titles by edit distance on the device:
+//
+//   text_search_bench --titles FILE [--batches 1024,1] [--lengths 40,70] [--ks 1,10] [--withins 1,2,4] [--runs N]
+//     [--seed S] [--checked N] [--all N]
+//
+// Prints the median of the times of each work as CSV; each row names the length and the edits of the queries, and the
+// seed. Queries are titles of a length in which one character in five was replaced, or one or two for all titles within
+// a distance. The results of the first N queries (--checked) are compared with a scan of the CPU. --all: of so many
+// titles, all pairs within distance 2 and the nearest other title.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -82,7 +88,6 @@ public:
         : context_(0, 0),
           pool_(0),
           titles_(read_titles(arguments.text("titles", "titles.tsv"))),
-          queries_(arguments.number("queries", 1024)),
           runs_(arguments.number("runs", 7)),
           seed_(static_cast<unsigned>(arguments.number("seed", 1))),
           checked_(arguments.number("checked", 8))
@@ -188,28 +193,25 @@ private:
     ThreadPool pool_;
     std::vector<std::string> titles_;
     OwnedRows rows_;
-    std::size_t queries_;
     std::size_t runs_;
     unsigned seed_;
     std::size_t checked_;
     std::unique_ptr<Searcher> searcher_;
-
-public:
-    std::size_t queries() const { return queries_; }
 };
 
 void run(const Arguments& arguments)
 {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     Bench bench(arguments);
-    for (const std::size_t batch : {bench.queries(), std::size_t{1}}) {
-        bench.search(batch, 1, infinity, 40, 8);
-        bench.search(batch, 10, infinity, 40, 8);
-        bench.search(batch, 1, infinity, 70, 14);
-        bench.search(batch, 10, infinity, 70, 14);
-        for (const double within : {1.0, 2.0, 4.0}) bench.search(batch, 1000, within, 40, within > 1 ? 2 : 1);
+    for (const std::size_t batch : arguments.numbers("batches", "1024,1")) {
+        for (const std::size_t length : arguments.numbers("lengths", "40,70"))
+            for (const std::size_t k : arguments.numbers("ks", "1,10"))
+                bench.search(batch, static_cast<std::uint32_t>(k), infinity, length, length / 5);
+        for (const std::size_t within : arguments.numbers("withins", "1,2,4"))
+            bench.search(batch, 1000, static_cast<double>(within), 40, std::min<std::size_t>(within, 2));
     }
     const std::size_t all = arguments.number("all", std::numeric_limits<std::size_t>::max());
+    if (all == 0) return;
     bench.search_all("pairs", 16384, 256, 2, all);
     bench.search_all("nearest_other", 4096, 2, infinity, all);
 }

@@ -74,7 +74,10 @@ struct Band {
             diagonal[w] = (sum[w] ^ positive[w]) | matches[w] | negative[w];
             reached |= diagonal[w] & last_corner[w];
         }
-        if (reached == 0) ++distance;
+        // One predicated addition; the compiler makes two instructions of an ordinary one.
+        asm("{\n.reg .pred missed;\nsetp.eq.u32 missed, %1, 0;\n@missed add.u32 %0, %0, 1;\n}"
+            : "+r"(distance)
+            : "r"(reached));
 #pragma unroll
         for (int w = 0; w < words; ++w) {
             const std::uint32_t right = negative[w] | ~(diagonal[w] | positive[w]);
@@ -143,11 +146,18 @@ __device__ std::uint32_t distance_in_band(const std::uint32_t* table, std::uint3
     for (std::uint32_t piece = 0; 16 * piece < most_length; ++piece) {
         const std::uint32_t four[4] = {next.x, next.y, next.z, next.w};
         next = piece + 1 < pieces ? __ldg(text.ids + piece + 1) : uint4{0, 0, 0, 0};
-#pragma unroll
-        for (std::uint32_t i = 0; i < 4; ++i) {
-            if (16 * piece + 4 * i < most_length)
-                detail::advance_word<words>(band, four[i], table, min(at / 32, last_row) * mask_row_bytes, at % 32);
+        const std::uint32_t end = (most_length - 16 * piece + 3) / 4;  // of the words
+        const auto advance = [&](std::uint32_t word) {
+            detail::advance_word<words>(band, four[word], table, min(at / 32, last_row) * mask_row_bytes, at % 32);
             at += 4;
+        };
+        if (end >= 4 && words < 4) {
+#pragma unroll
+            for (std::uint32_t word = 0; word < 4; ++word) advance(word);
+        } else {
+#pragma unroll
+            for (std::uint32_t word = 0; word < 4; ++word)
+                if (word < end) advance(word);
         }
         if (__all_sync(0xffffffff, band.distance > limit || !text.compared)) break;
     }

@@ -25,11 +25,11 @@ using namespace pgwarp::cuda::matchcount;
 using bench::Arguments;
 
 constexpr char usage[] =
-    "match_count_bench --base FILE.u8 --queries FILE.u8 [--truth FILE.i32] [options]\n"
+    "match_count_bench --base FILE --queries FILE [--truth FILE] [options]    (bytes alone, bvecs; int32, ivecs)\n"
     "  Functions are floor((a.x + b) / w) mod buckets; a is normal (seed 1), b uniform in [0, w).\n"
     "  --dimensions 128 --rows N --functions 237 --buckets 67 --width .132 (w in standard deviations of a.x)\n"
     "  --batch 1024 --k 100 --repeat 9 --checked 4 (queries whose answers are compared with the CPU)\n"
-    "  --cases lists,postings,cpq,dense,tiles   truth: [queries][100] int32, exact neighbours\n";
+    "  --cases lists,postings,cpq,dense,tiles   truth: 100 exact neighbours of each query\n";
 
 template <class T>
 DeviceArray<T> sent(const std::vector<T>& values, Context& context, cudaStream_t stream)
@@ -45,6 +45,19 @@ std::vector<T> received(const DeviceArray<T>& array, cudaStream_t stream)
     std::vector<T> values(array.size());
     read_back(values.data(), array.data(), array.bytes(), stream, "reading");
     return values;
+}
+
+// The records of a file without their heads (bvecs, ivecs: an int32 each), or of one that has none.
+std::vector<std::uint8_t> read_records(const std::string& path, std::size_t record)
+{
+    std::vector<std::uint8_t> bytes = bench::read_file(path);
+    if (!path.ends_with("vecs")) return bytes;
+    const std::size_t count = bytes.size() / (record + 4);
+    for (std::size_t i = 0; i < count; ++i)
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * (record + 4) + 4), record,
+                    bytes.begin() + static_cast<std::ptrdiff_t>(i * record));
+    bytes.resize(count * record);
+    return bytes;
 }
 
 struct Functions {
@@ -187,9 +200,9 @@ public:
           k_(static_cast<std::uint32_t>(arguments.number("k", 100)))
     {
         const std::size_t dimensions = hashing_.functions().dimensions;
-        base_ = bench::read_file(arguments.text("base", ""));
+        base_ = read_records(arguments.text("base", ""), dimensions);
         base_.resize(std::min(base_.size(), arguments.number("rows", SIZE_MAX / dimensions) * dimensions));
-        queries_ = bench::read_file(arguments.text("queries", ""));
+        queries_ = read_records(arguments.text("queries", ""), dimensions);
         queries_.resize(std::min(queries_.size(), arguments.number("batch", 1024) * dimensions));
         hashing_.measure_width(base_);
         rows_ = hashing_.sign(base_);
@@ -416,19 +429,16 @@ private:
         DenseCodes codes;
         codes.queries = asked_.rows;
         codes.padded = (asked_.rows + tile_queries - 1) / tile_queries * tile_queries;
-        DeviceArray<std::uint32_t> words(context_.pool(), std::size_t{codes.padded} * dense_.functions, "bench",
-                                         stream_);
+        DeviceArray<uint4> words(context_.pool(), std::size_t{codes.padded} * function_chunks(dense_.functions),
+                                 "bench", stream_);
         codes.words = words.data();
         const auto thresholds = sent(std::vector<std::uint32_t>(codes.padded, 65535), context_, stream_);
         DensePassed passed;
         passed.thresholds = thresholds.data();
-        for (std::uint32_t bits = 0; bits <= dense_copy_bits(dense_, context_); ++bits) {
-            codes.copy_bits = bits;
-            write_dense_codes(dense_, {asked_.rows, asked_.device.data(), nullptr}, codes, stream_);
-            const double ms = milliseconds([&] { count_tiles(dense_, nullptr, codes, passed, context_, stream_); });
-            std::printf("tiles, %2u copies         match %8.3f ms (%.2e postings/s)\n", 1U << bits, ms,
-                        static_cast<double>(postings_) / ms * 1e3);
-        }
+        write_dense_codes(dense_, {asked_.rows, asked_.device.data(), nullptr}, codes, stream_);
+        const double ms = milliseconds([&] { count_tiles(dense_, nullptr, codes, passed, context_, stream_); });
+        std::printf("tiles                    match %8.3f ms (%.2e postings/s)\n", ms,
+                    static_cast<double>(postings_) / ms * 1e3);
     }
 
     const Arguments& arguments_;

@@ -40,12 +40,18 @@ struct BitCounter {
         }
     }
 
-    // Adds bits of weight 2^p.
+    // Adds bits of weight 2^from. Few counters reach large numbers, so that the higher planes are often left out.
     __device__ __forceinline__ void ripple(int from, std::uint32_t (&carry)[words])
     {
 #pragma unroll
         for (int p = 0; p < planes; ++p) {
             if (p < from) continue;
+            if (p == from + 2) {
+                std::uint32_t any = 0;
+#pragma unroll
+                for (int w = 0; w < words; ++w) any |= carry[w];
+                if (any == 0) return;
+            }
 #pragma unroll
             for (int w = 0; w < words; ++w) {
                 const std::uint32_t both = plane[p][w] & carry[w];

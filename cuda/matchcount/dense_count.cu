@@ -18,7 +18,7 @@ namespace
 {
 
 // Fewer queries than these are counted by parts.
-constexpr std::uint32_t few_queries = 16;
+constexpr std::uint32_t few_queries = 64;
 constexpr std::uint32_t most_sampled_rows = 16384;
 
 struct SamplePlan {
@@ -38,6 +38,11 @@ SamplePlan sample_plan(std::uint32_t rows, std::uint32_t k)
     return {(sampled + tile_rows - 1) / tile_rows, step, static_cast<std::uint32_t>(std::min(rank, 4e9))};
 }
 
+bool by_tiles(const DenseRows& rows, std::uint32_t queries, const Context& context)
+{
+    return queries >= few_queries && tiles_fit(rows, context);
+}
+
 struct Layout {
     DenseCodes codes;
     DenseSample sample;
@@ -53,15 +58,14 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     Layout layout{};
     layout.codes.queries = queries;
     layout.codes.padded = (queries + tile_queries - 1) / tile_queries * tile_queries;
-    layout.codes.copy_bits = dense_copy_bits(rows, context);
     layout.rows.queries = queries;
-    layout.rows.places = dense_parts(rows, queries, context).count * k;
+    const bool tiles = by_tiles(rows, queries, context);
+    layout.rows.places = dense_parts(rows, queries, !tiles, context).count * k;
     const SamplePlan plan = sample_plan(rows.rows, k);
-    if (queries >= few_queries) {
+    if (tiles) {
         layout.rows.places =
             std::max(layout.rows.places, std::min(rows.rows, std::max(2048U, 4 * plan.rank * plan.step)));
-        layout.codes.words =
-            carver.take<std::uint32_t>(std::size_t{layout.codes.padded} * padded_functions(rows.functions) / 2);
+        layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * function_chunks(rows.functions));
         layout.sample = {plan.tiles, plan.step,
                          carver.take<std::uint32_t>(std::size_t{plan.tiles} * counter_planes(rows.functions) *
                                                     (tile_rows / 32) * layout.codes.padded)};
@@ -221,7 +225,7 @@ void top_dense_counts(const DenseRows& rows, const DenseQueries& queries, std::u
     if (queries.count == 0) return;
     Carver carver(workspace);
     const Layout layout = lay_out(rows, queries.count, k, context, carver);
-    if (queries.count >= few_queries) {
+    if (by_tiles(rows, queries.count, context)) {
         count_by_thresholds(rows, queries, k, layout, context, stream);
     } else {
         set_kernel<<<(queries.count + 255) / 256, 256, 0, stream>>>(layout.thresholds, queries.count, 1);

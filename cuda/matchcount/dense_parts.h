@@ -13,7 +13,8 @@
 namespace pgwarp::cuda::matchcount
 {
 
-CounterParts dense_parts(const DenseRows& rows, std::uint32_t queries, const Context& context);
+// `all`: all queries are counted, not only wanted ones.
+CounterParts dense_parts(const DenseRows& rows, std::uint32_t queries, bool all, const Context& context);
 
 // Passes at most k rows of each part, for the queries with wanted[query] != 0; null: for all. passed.places is at least
 // k * parts.count; places from there on are not written. thresholds[query] >= 1: no row of the k best has less.

@@ -1,8 +1,9 @@
-// A block goes through chunks of functions of its tiles. Each of its warps makes a part of the next chunk's bitmaps and
-// counts the present chunk, so that the two overlap.
+// A block goes through the chunks of functions of its tiles. While it counts one chunk it makes the bitmaps of the next
+// and empties the place of the last, so that a barrier a chunk is enough.
 #include "matchcount/dense_tiles.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "device/error.h"
 #include "device/shared_memory.h"
@@ -18,17 +19,20 @@ namespace
 constexpr int threads = tile_queries;
 constexpr int words = tile_rows / 32;
 static_assert(tile_rows * chunk_functions == threads, "a thread reads one value of a chunk");
+constexpr std::uint32_t bitmap_bytes = tile_rows / 8;
+static_assert(chunk_functions * (most_dense_values + 1) * bitmap_bytes <= 65536, "codes have 16 bits");
 
-// Bitmaps of a chunk: [chunk_functions][universe + 1] of tile_rows bits. The last of a function is empty.
-std::size_t bitmaps_of_chunk(const DenseRows& rows)
+// Bitmaps of a chunk: [chunk_functions][universe + 1]. The last of a function is empty.
+__host__ __device__ constexpr std::uint32_t bitmaps_of_chunk(std::uint32_t universe)
 {
-    return std::size_t{chunk_functions} * (rows.universe + 1);
+    return chunk_functions * (universe + 1);
 }
 
-// Two chunks with their copies, and one that is being made.
-std::size_t shared_bytes(const DenseRows& rows, std::uint32_t copy_bits)
+constexpr std::uint32_t chunks_in_memory = 3;
+
+std::size_t shared_bytes(const DenseRows& rows)
 {
-    return bitmaps_of_chunk(rows) * (tile_rows / 8) * ((2U << copy_bits) + 1);
+    return std::size_t{chunks_in_memory} * bitmaps_of_chunk(rows.universe) * bitmap_bytes;
 }
 
 __global__ void codes_kernel(DenseRows rows, DenseQueries queries, DenseCodes codes)
@@ -36,17 +40,17 @@ __global__ void codes_kernel(DenseRows rows, DenseQueries queries, DenseCodes co
     const std::uint32_t query = blockIdx.x * blockDim.x + threadIdx.x;
     const std::uint32_t pair = blockIdx.y;
     if (query >= codes.padded) return;
-    const std::uint32_t bytes = tile_rows / 8;
     std::uint32_t word = 0;
     for (std::uint32_t i = 0; i < 2; ++i) {
         const std::uint32_t f = pair * 2 + i;
         std::uint32_t value = rows.universe;
         if (query < queries.count && f < rows.functions)
             value = min(value, std::uint32_t{queries.values[std::size_t{query} * rows.functions + f]});
-        const std::uint32_t copy = query & ((1U << codes.copy_bits) - 1);
-        word |= ((value << codes.copy_bits) + copy) * bytes << i * 16;
+        word |= (f % chunk_functions * (rows.universe + 1) + value) * bitmap_bytes << i * 16;
     }
-    codes.words[std::size_t{pair} * codes.padded + query] = word;
+    constexpr std::uint32_t pairs = chunk_functions / 2;
+    reinterpret_cast<std::uint32_t*>(codes.words + std::size_t{pair / pairs} * codes.padded + query)[pair % pairs] =
+        word;
 }
 
 // The tiles of a launch: first, first + grid, ... below end.
@@ -56,68 +60,39 @@ struct TileRange {
     std::uint32_t step;  // from row to row
 };
 
+constexpr std::uint32_t no_row = 0xffffffffU;
+
+// The thread's row of a tile; no_row where it is none, or dead.
+__device__ std::uint32_t own_row(const DenseRows& rows, const std::uint32_t* dead, const TileRange& tiles,
+                                 std::uint32_t tile)
+{
+    const std::uint64_t row = std::uint64_t{tile * tile_rows + threadIdx.x % tile_rows} * tiles.step;
+    if (tile >= tiles.end || row >= rows.rows) return no_row;
+    return dead != nullptr && (dead[row / 32] >> row % 32 & 1) != 0 ? no_row : static_cast<std::uint32_t>(row);
+}
+
+// The row's value of the thread's function in a chunk; the universe where there is none.
+__device__ std::uint32_t own_value(const DenseRows& rows, std::uint32_t row, std::uint32_t chunk)
+{
+    const std::uint32_t f = chunk * chunk_functions + threadIdx.x / tile_rows;
+    return row == no_row || f >= rows.functions ? rows.universe : rows.values[f * rows.stride + row];
+}
+
 extern __shared__ uint4 bitmaps[];
 
-// The bitmaps of a block in shared memory.
-class ChunkBitmaps
+// Adds the row's value to the bitmaps of a chunk.
+__device__ void add_row(uint4* chunk_bitmaps, std::uint32_t universe, std::uint32_t value)
 {
-public:
-    __device__ ChunkBitmaps(const DenseRows& rows, const std::uint32_t* dead, std::uint32_t copy_bits)
-        : rows_(rows),
-          dead_(dead),
-          copy_bits_(copy_bits),
-          in_function_(rows.universe + 1),
-          made_(bitmaps + chunk_functions * (in_function_ << copy_bits) * 2)
-    {
-        for (std::uint32_t i = threadIdx.x; i < chunk_functions * in_function_; i += threads) made_[i] = {};
-    }
+    if (value >= universe) return;
+    const std::uint32_t row = threadIdx.x % tile_rows;
+    const std::uint32_t bitmap = threadIdx.x / tile_rows * (universe + 1) + value;
+    atomicOr(reinterpret_cast<std::uint32_t*>(chunk_bitmaps + bitmap) + row / 32, 1U << row % 32);
+}
 
-    // Returns the thread's value of a chunk: that of function threadIdx.x / tile_rows and row threadIdx.x % tile_rows.
-    __device__ std::uint32_t read(std::uint32_t tile, std::uint32_t step, std::uint32_t chunk) const
-    {
-        const std::uint32_t f = chunk * chunk_functions + threadIdx.x / tile_rows;
-        const std::uint64_t row = std::uint64_t{tile * tile_rows + threadIdx.x % tile_rows} * step;
-        if (f >= rows_.functions || row >= rows_.rows) return rows_.universe;
-        if (dead_ != nullptr && (dead_[row / 32] >> row % 32 & 1) != 0) return rows_.universe;
-        return rows_.values[f * rows_.stride + row];
-    }
-
-    // Makes the bitmaps of a chunk, once.
-    __device__ void make(std::uint32_t value)
-    {
-        if (value >= rows_.universe) return;
-        const std::uint32_t row = threadIdx.x % tile_rows;
-        const std::uint32_t bitmap = threadIdx.x / tile_rows * in_function_ + value;
-        atomicOr(reinterpret_cast<std::uint32_t*>(made_ + bitmap) + row / 32, 1U << row % 32);
-    }
-
-    // Copies them to one of two places, and empties them for the next chunk.
-    __device__ void copy_to(std::uint32_t place)
-    {
-        const std::uint32_t all = chunk_functions * in_function_ << copy_bits_;
-        uint4* const to = bitmaps + place * all;
-        for (std::uint32_t first = 0; first < all; first += threads) {
-            const std::uint32_t i = first + threadIdx.x;
-            if (i < all) to[i] = made_[i >> copy_bits_];
-            __syncwarp();
-            if (i < all && (i & ((1U << copy_bits_) - 1)) == 0) made_[i >> copy_bits_] = {};
-        }
-    }
-
-    // The address of a place's bitmaps, and the bytes of a function in it.
-    __device__ std::uint32_t address(std::uint32_t place) const
-    {
-        return static_cast<std::uint32_t>(__cvta_generic_to_shared(bitmaps)) + place * chunk_functions * stride();
-    }
-    __device__ std::uint32_t stride() const { return (in_function_ << copy_bits_) * (tile_rows / 8); }
-
-private:
-    const DenseRows& rows_;
-    const std::uint32_t* dead_;
-    std::uint32_t copy_bits_;
-    std::uint32_t in_function_;
-    uint4* made_;
-};
+__device__ void empty(uint4* chunk_bitmaps, std::uint32_t universe)
+{
+    for (std::uint32_t i = threadIdx.x; i < bitmaps_of_chunk(universe); i += threads) chunk_bitmaps[i] = {};
+}
 
 __device__ __forceinline__ void load(std::uint32_t address, std::uint32_t (&bits)[words])
 {
@@ -126,40 +101,42 @@ __device__ __forceinline__ void load(std::uint32_t address, std::uint32_t (&bits
                  : "r"(address));
 }
 
-// The codes of a query for a chunk.
-struct ChunkCodes {
-    std::uint32_t pairs[chunk_functions / 2];
-
-    __device__ __forceinline__ void read(const DenseCodes& codes, std::uint32_t query, std::uint32_t chunk)
-    {
-#pragma unroll
-        for (std::uint32_t i = 0; i < chunk_functions / 2; ++i)
-            pairs[i] = __ldg(codes.words + (chunk * (chunk_functions / 2) + i) * std::size_t{codes.padded} + query);
-    }
-};
-
 // Adds two functions to the lowest plane.
 template <int planes>
 __device__ __forceinline__ void add_pair(BitCounter<planes, words>& counter, std::uint32_t pair, std::uint32_t address,
-                                         std::uint32_t stride, std::uint32_t (&carry)[words])
+                                         std::uint32_t (&carry)[words])
 {
     std::uint32_t a[words];
     std::uint32_t b[words];
     load(address + (pair & 0xffffU), a);
-    load(address + stride + (pair >> 16), b);
+    load(address + (pair >> 16), b);
     counter.add(0, a, b, carry);
 }
 
-// Adds four functions, the first of which has its bitmaps at `address`; returns carries of weight 4.
+// Adds four functions; returns carries of weight 4.
 template <int planes>
-__device__ __forceinline__ void add_four(BitCounter<planes, words>& counter, const ChunkCodes& codes, int first_pair,
-                                         std::uint32_t address, std::uint32_t stride, std::uint32_t (&fours)[words])
+__device__ __forceinline__ void add_four(BitCounter<planes, words>& counter, std::uint32_t first_pair,
+                                         std::uint32_t second_pair, std::uint32_t address,
+                                         std::uint32_t (&fours)[words])
 {
     std::uint32_t low[words];
     std::uint32_t high[words];
-    add_pair(counter, codes.pairs[first_pair], address, stride, low);
-    add_pair(counter, codes.pairs[first_pair + 1], address + 2 * stride, stride, high);
+    add_pair(counter, first_pair, address, low);
+    add_pair(counter, second_pair, address, high);
     counter.add(1, low, high, fours);
+}
+
+// Adds a chunk, whose bitmaps are at `address`.
+template <int planes>
+__device__ __forceinline__ void add_chunk(BitCounter<planes, words>& counter, const uint4& pairs, std::uint32_t address)
+{
+    std::uint32_t low[words];
+    std::uint32_t high[words];
+    std::uint32_t eights[words];
+    add_four(counter, pairs.x, pairs.y, address, low);
+    add_four(counter, pairs.z, pairs.w, address, high);
+    counter.add(2, low, high, eights);
+    counter.ripple(3, eights);
 }
 
 template <int planes>
@@ -204,41 +181,35 @@ template <int planes, class Out>
 __global__ __launch_bounds__(threads, 1) void tiles_kernel(DenseRows rows, const std::uint32_t* dead, DenseCodes codes,
                                                            TileRange tiles, Out out)
 {
-    ChunkBitmaps made(rows, dead, codes.copy_bits);
-    const std::uint32_t query = blockIdx.y * tile_queries + threadIdx.x;
+    const std::uint32_t in_chunk = bitmaps_of_chunk(rows.universe);
     const std::uint32_t chunks = (rows.functions + chunk_functions - 1) / chunk_functions;
-    const std::uint32_t stride = made.stride();
-    std::uint32_t tile = tiles.first + blockIdx.x;
-    std::uint32_t value = made.read(tile, tiles.step, 0);
+    const std::uint32_t query = blockIdx.y * tile_queries + threadIdx.x;
+    uint4* present = bitmaps;  // the chunk that is counted
+    uint4* next = bitmaps + in_chunk;
+    uint4* last = bitmaps + 2 * in_chunk;
+    std::uint32_t row = own_row(rows, dead, tiles, tiles.first + blockIdx.x);
+    empty(present, rows.universe);
+    empty(next, rows.universe);
     __syncthreads();
-    made.make(value);
-    __syncthreads();
-    made.copy_to(0);
-    std::uint32_t next_tile = chunks == 1 ? tile + gridDim.x : tile;  // the chunk that is read
-    std::uint32_t next_chunk = chunks == 1 ? 0 : 1;
-    value = next_tile < tiles.end ? made.read(next_tile, tiles.step, next_chunk) : rows.universe;
-    std::uint32_t place = 0;
-    for (; tile < tiles.end; tile += gridDim.x) {
+    add_row(present, rows.universe, own_value(rows, row, 0));
+    for (std::uint32_t tile = tiles.first + blockIdx.x; tile < tiles.end; tile += gridDim.x) {
         BitCounter<planes, words> counter;
         counter.clear();
-        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk, place ^= 1) {
-            ChunkCodes chunk_codes;
-            chunk_codes.read(codes, query, chunk);
+        const uint4* codes_of_query = codes.words + query;
+        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+            const bool ends = chunk + 1 == chunks;
+            if (ends) row = own_row(rows, dead, tiles, tile + gridDim.x);
+            const std::uint32_t value = own_value(rows, row, ends ? 0 : chunk + 1);
+            const uint4 pairs = __ldg(codes_of_query);
+            codes_of_query += codes.padded;
             __syncthreads();
-            made.make(value);
-            next_chunk = next_chunk + 1 == chunks ? 0 : next_chunk + 1;
-            if (next_chunk == 0) next_tile += gridDim.x;
-            value = next_tile < tiles.end ? made.read(next_tile, tiles.step, next_chunk) : rows.universe;
-            const std::uint32_t address = made.address(place);
-            std::uint32_t low[words];
-            add_four(counter, chunk_codes, 0, address, stride, low);
-            __syncthreads();
-            made.copy_to(place ^ 1);
-            std::uint32_t high[words];
-            add_four(counter, chunk_codes, 2, address + 4 * stride, stride, high);
-            std::uint32_t eights[words];
-            counter.add(2, low, high, eights);
-            counter.ripple(3, eights);
+            empty(last, rows.universe);
+            add_chunk(counter, pairs, static_cast<std::uint32_t>(__cvta_generic_to_shared(present)));
+            add_row(next, rows.universe, value);
+            uint4* const counted = present;
+            present = next;
+            next = last;
+            last = counted;
         }
         if constexpr (std::is_same_v<Out, DenseSample>)
             write_sample(counter, out, codes.padded, tile, query);
@@ -256,28 +227,26 @@ void launch_tiles(const DenseRows& rows, const std::uint32_t* dead, const DenseC
     const std::uint32_t groups = codes.padded / tile_queries;
     const auto blocks = static_cast<std::uint32_t>(context.multiprocessors());
     // A launch runs for about a millisecond.
-    const std::uint32_t at_a_time = blocks * std::max(1U, 8192 / padded_functions(rows.functions));
+    const std::uint32_t at_a_time = blocks * std::max(1U, 1024 / function_chunks(rows.functions));
     for (std::uint32_t first = 0; first < tiles; first += at_a_time) {
         const TileRange range{first, std::min(tiles, first + at_a_time), step};
-        kernel<<<dim3(std::min(blocks, range.end - first), groups), threads, shared_bytes(rows, codes.copy_bits),
-                 stream>>>(rows, dead, codes, range, out);
+        kernel<<<dim3(std::min(blocks, range.end - first), groups), threads, shared_bytes(rows), stream>>>(
+            rows, dead, codes, range, out);
         check_launch("dense match counts");
     }
 }
 
 }  // namespace
 
-std::uint32_t dense_copy_bits(const DenseRows& rows, const Context& context)
+bool tiles_fit(const DenseRows& rows, const Context& context)
 {
-    std::uint32_t bits = 3;
-    while (bits > 0 && shared_bytes(rows, bits) > context.shared_bytes_per_block()) --bits;
-    return bits;
+    return shared_bytes(rows) <= context.shared_bytes_per_block();
 }
 
 void write_dense_codes(const DenseRows& rows, const DenseQueries& queries, const DenseCodes& codes, cudaStream_t stream)
 {
-    codes_kernel<<<dim3((codes.padded + 255) / 256, padded_functions(rows.functions) / 2), 256, 0, stream>>>(
-        rows, queries, codes);
+    codes_kernel<<<dim3((codes.padded + 255) / 256, function_chunks(rows.functions) * chunk_functions / 2), 256, 0,
+                   stream>>>(rows, queries, codes);
     check_launch("codes of queries");
 }
 

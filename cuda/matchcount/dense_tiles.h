@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,20 +22,19 @@ constexpr std::uint32_t counter_planes(std::uint32_t functions)
     return functions < 256 ? 8 : 11;
 }
 
-// Bitmaps are there 2^copy_bits times, in different banks, each for every 2^copy_bits-th query.
-std::uint32_t dense_copy_bits(const DenseRows& rows, const Context& context);
+// Whether the bitmaps of a chunk fit into the device's shared memory.
+bool tiles_fit(const DenseRows& rows, const Context& context);
 
-// The queries' values as places of bitmaps, two functions in a word: codes[(f / 2) * padded + query].
+// The queries' values as places of bitmaps in bytes, in 16 bits for each function of a chunk.
 struct DenseCodes {
     std::uint32_t queries = 0;
     std::uint32_t padded = 0;  // a multiple of tile_queries
-    std::uint32_t copy_bits = 0;
-    std::uint32_t* words = nullptr;  // [padded_functions / 2][padded]
+    uint4* words = nullptr;    // [chunks][padded]
 };
 
-constexpr std::uint32_t padded_functions(std::uint32_t functions)
+constexpr std::uint32_t function_chunks(std::uint32_t functions)
 {
-    return (functions + chunk_functions - 1) / chunk_functions * chunk_functions;
+    return (functions + chunk_functions - 1) / chunk_functions;
 }
 
 void write_dense_codes(const DenseRows& rows, const DenseQueries& queries, const DenseCodes& codes,

@@ -10,6 +10,7 @@
 
 #include "device/error.h"
 #include "device/wait.h"
+#include "matchcount/bank_order.h"
 #include "matchcount/slices.cuh"
 #include "methods/errors.h"
 
@@ -165,8 +166,8 @@ public:
         check_launch("largest keyword");
     }
 
-    // Sorts the postings of a range: their rows go to list_array[], their keywords to sorted().
-    void sort_range(std::uint32_t range, unsigned bits, std::uint16_t* list_array)
+    // Sorts the postings of a range by keyword and row, for the functions below.
+    void sort_range(std::uint32_t range, unsigned bits)
     {
         reserve();
         const std::uint32_t first = range * range_rows;
@@ -176,11 +177,12 @@ public:
         check_launch("rows of postings");
         scratch_.run("sorting postings", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceRadixSort::SortPairs(memory, bytes, rows_.keywords + starts_[range], sorted_.data(),
-                                                   static_cast<const std::uint16_t*>(row_of_.data()), list_array,
-                                                   postings_of(range), 0, static_cast<int>(bits), stream_);
+                                                   static_cast<const std::uint16_t*>(row_of_.data()),
+                                                   sorted_rows_.data(), postings_of(range), 0, static_cast<int>(bits),
+                                                   stream_);
         });
         most_repeats_kernel<<<blocks_for(postings_of(range)), threads, 0, stream_>>>(
-            sorted_.data(), list_array, postings_of(range), largest_.data());
+            sorted_.data(), sorted_rows_.data(), postings_of(range), largest_.data());
         check_launch("most repeats");
     }
 
@@ -189,6 +191,12 @@ public:
         dense_positions_kernel<<<blocks_for(universe + std::uint64_t{1}), threads, 0, stream_>>>(
             sorted_.data(), postings_of(range), universe, positions);
         check_launch("positions of keywords");
+    }
+
+    void write_lists(std::uint32_t range, const std::uint32_t* positions, std::uint32_t lists,
+                     std::uint16_t* list_array)
+    {
+        order_by_banks(sorted_rows_.data(), positions, lists, list_array, start(range), stream_);
     }
 
     SparseLists sparse_lists(std::uint32_t range)
@@ -238,6 +246,7 @@ private:
         std::uint32_t most = 1;
         for (std::uint32_t range = 0; range < ranges(); ++range) most = std::max(most, postings_of(range));
         row_of_ = DeviceArray<std::uint16_t>(pool_, most, scratch_purpose, stream_);
+        sorted_rows_ = DeviceArray<std::uint16_t>(pool_, most, scratch_purpose, stream_);
         sorted_ = DeviceArray<std::uint32_t>(pool_, most, scratch_purpose, stream_);
     }
 
@@ -247,6 +256,7 @@ private:
     Scratch scratch_;
     DeviceArray<Largest> largest_;
     DeviceArray<std::uint16_t> row_of_;
+    DeviceArray<std::uint16_t> sorted_rows_;
     DeviceArray<std::uint32_t> sorted_;
     std::vector<std::uint64_t> starts_;  // offsets of the ranges
 };
@@ -293,13 +303,16 @@ KeywordLists::KeywordLists(const DeviceKeywordRows& rows, MemoryPool& pool, cons
     std::vector<SparseLists> parts;
     std::vector<std::uint64_t> list_starts{0};
     for (std::uint32_t range = 0; range < ranges; ++range) {
-        builder.sort_range(range, static_cast<unsigned>(std::bit_width(largest.keyword | 1U)),
-                           list_array_.data() + builder.start(range));
+        builder.sort_range(range, static_cast<unsigned>(std::bit_width(largest.keyword | 1U)));
         if (dense) {
-            builder.write_dense_positions(range, universe_, positions_.data() + range * (universe + 1));
+            std::uint32_t* positions = positions_.data() + range * (universe + 1);
+            builder.write_dense_positions(range, universe_, positions);
+            builder.write_lists(range, positions, universe_, list_array_.data());
         } else {
             parts.push_back(builder.sparse_lists(range));
-            list_starts.push_back(list_starts.back() + parts.back().keywords.size());
+            const auto lists = static_cast<std::uint32_t>(parts.back().keywords.size());
+            builder.write_lists(range, parts.back().positions.data(), lists, list_array_.data());
+            list_starts.push_back(list_starts.back() + lists);
         }
     }
     if (!dense) {

@@ -28,10 +28,11 @@ struct DeviceKeywordRows {
 };
 
 // The index as kernels read it. The postings of range r are list_array[range_starts[r], range_starts[r + 1]), by
-// keyword, then by row. Its lists have numbers from 0, by keyword; positions_of(r)[number] is the start of a list less
-// range_starts[r], with one entry more at the end. Where keywords are dense, the number of a list is its keyword, and
-// positions_of(r) is positions + r * (universe + 1); where they are sparse, the keywords that occur in range r are
-// keywords[list_starts[r], list_starts[r + 1]), ascending, and positions_of(r) is positions + list_starts[r] + r.
+// keyword, and in the order of bank_order.h within a list. Its lists have numbers from 0, by keyword;
+// positions_of(r)[number] is the start of a list less range_starts[r], with one entry more at the end. Where keywords
+// are dense, the number of a list is its keyword, and positions_of(r) is positions + r * (universe + 1); where they are
+// sparse, the keywords that occur in range r are keywords[list_starts[r], list_starts[r + 1]), ascending, and
+// positions_of(r) is positions + list_starts[r] + r.
 struct KeywordListsView {
     std::uint32_t rows = 0;
     std::uint32_t ranges = 0;
@@ -47,7 +48,7 @@ class KeywordLists
 {
 public:
     KeywordLists() = default;
-    // Waits. The stream must outlive the lists. Memory beside the result: about 24 bytes a posting of the largest
+    // Waits. The stream must outlive the lists. Memory beside the result: about 26 bytes a posting of the largest
     // range. Throws BadRequest past the limits of DeviceKeywordRows, std::bad_alloc.
     KeywordLists(const DeviceKeywordRows& rows, MemoryPool& pool, const Context::Lease& stream);
 

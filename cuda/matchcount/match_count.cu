@@ -41,7 +41,9 @@ std::size_t shared_bytes(std::uint32_t rows)
 template <class Cell>
 CounterParts parts_of(const KeywordListsView& lists, std::uint32_t queries, const Context& context)
 {
-    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, context);
+    // A block reads the lists of a whole range.
+    constexpr std::uint32_t fewest_rows = 16384;
+    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, fewest_rows, context);
 }
 
 __device__ Part part_of(const CounterParts& parts, std::uint32_t number)
@@ -81,17 +83,17 @@ __device__ BlockMemory<count_threads<Cell>>& block_memory(std::uint32_t rows)
                                                                 sizeof(Cell) * rows);
 }
 
-// A block counts query blockIdx.x in part first_part + blockIdx.y, and passes at most k rows.
+// A block counts a query in a part, and passes at most k rows.
 template <class Cell, bool whole>
 __global__ __launch_bounds__(count_threads<Cell>,
                              count_blocks<Cell>) void top_counts_kernel(KeywordListsView lists, CountQueries queries,
-                                                                        CounterParts parts, std::uint32_t first_part,
+                                                                        CounterParts parts, PartLaunch launch,
                                                                         std::uint32_t k, std::uint32_t* thresholds,
                                                                         PassedRows passed)
 {
     constexpr int threads = count_threads<Cell>;
-    const std::uint32_t query = blockIdx.x;
-    const std::uint32_t number = first_part + blockIdx.y;
+    const std::uint32_t query = launch.first_query + blockIdx.x;
+    const std::uint32_t number = launch.first_part + blockIdx.y;
     const Part part = part_of(parts, number);
     const RowFilter filter = filter_of(lists, queries, part, query);
     float* scores = passed.scores + std::size_t{query} * passed.places + std::size_t{number} * k;
@@ -115,17 +117,17 @@ __global__ __launch_bounds__(count_threads<Cell>,
     for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) scores[i] = INFINITY;
 }
 
-// A block passes all rows of query blockIdx.x in a part that reach the query's least count.
+// A block passes all rows of a query in a part that reach the query's least count.
 template <class Cell, bool whole>
 __global__ __launch_bounds__(count_threads<Cell>,
                              count_blocks<Cell>) void rows_of_counts_kernel(KeywordListsView lists,
                                                                             CountQueries queries, CounterParts parts,
-                                                                            std::uint32_t first_part,
-                                                                            std::uint32_t capacity, CountedRows out)
+                                                                            PartLaunch launch, std::uint32_t capacity,
+                                                                            CountedRows out)
 {
     constexpr int threads = count_threads<Cell>;
-    const std::uint32_t query = blockIdx.x;
-    const Part part = part_of(parts, first_part + blockIdx.y);
+    const std::uint32_t query = launch.first_query + blockIdx.x;
+    const Part part = part_of(parts, launch.first_part + blockIdx.y);
     const RowFilter filter = filter_of(lists, queries, part, query);
     if (filter.begin >= filter.end) return;
     const std::uint32_t least = queries.least != nullptr ? max(queries.least[query], 1U) : 1U;
@@ -161,17 +163,6 @@ void with_counters(const KeywordListsView& lists, const CountQueries& queries, c
     if (queries.bound < 1U << 8) return with(std::uint8_t{});
     if (queries.bound < 1U << 16) return with(std::uint16_t{});
     with(std::uint32_t{});
-}
-
-// launch(grid, first_part) launches a kernel.
-template <class Launch>
-void launch_parts(const CounterParts& parts, std::uint32_t queries, const Context& context, const Launch& launch)
-{
-    const std::uint32_t at_a_time = parts_at_a_time(queries, context);
-    for (std::uint32_t first = 0; first < parts.count; first += at_a_time) {
-        launch(dim3(queries, std::min(at_a_time, parts.count - first)), first);
-        check_launch("match counts");
-    }
 }
 
 struct Layout {
@@ -242,9 +233,11 @@ void top_counts(const KeywordListsView& lists, const CountQueries& queries, std:
                                                                                     layout.thresholds);
             check_launch("thresholds of counts");
             allow_shared_memory(top_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-            launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
-                top_counts_kernel<Cell, whole><<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows), stream>>>(
-                    lists, queries, parts, first, k, layout.thresholds, passed);
+            for_each_launch(parts, queries.count, context, [&](const PartLaunch& launch) {
+                top_counts_kernel<Cell, whole>
+                    <<<dim3(launch.queries, launch.parts), count_threads<Cell>, shared_bytes<Cell>(parts.rows),
+                       stream>>>(lists, queries, parts, launch, k, layout.thresholds, passed);
+                check_launch("match counts");
             });
             best_counts(passed, {queries.least == nullptr, lists.rows, queries.windows, queries.dead}, k, out,
                         layout.selection, stream);
@@ -256,15 +249,16 @@ void rows_of_counts(const KeywordListsView& lists, const CountQueries& queries, 
 {
     if (queries.count == 0) return;
     check(cudaMemsetAsync(out.found, 0, queries.count * sizeof(std::uint32_t), stream), "counting rows");
-    with_counters(lists, queries, context,
-                  [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
-                      allow_shared_memory(rows_of_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-                      launch_parts(parts, queries.count, context, [&](dim3 grid, std::uint32_t first) {
-                          rows_of_counts_kernel<Cell, whole>
-                              <<<grid, count_threads<Cell>, shared_bytes<Cell>(parts.rows), stream>>>(
-                                  lists, queries, parts, first, capacity, out);
-                      });
-                  });
+    with_counters(
+        lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
+            allow_shared_memory(rows_of_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
+            for_each_launch(parts, queries.count, context, [&](const PartLaunch& launch) {
+                rows_of_counts_kernel<Cell, whole>
+                    <<<dim3(launch.queries, launch.parts), count_threads<Cell>, shared_bytes<Cell>(parts.rows),
+                       stream>>>(lists, queries, parts, launch, capacity, out);
+                check_launch("match counts");
+            });
+        });
 }
 
 }  // namespace pgwarp::cuda::matchcount

@@ -50,17 +50,4 @@ __device__ inline Slice slice_of(const KeywordListsView& lists, std::uint32_t ra
     return {at, positions[last] - at};
 }
 
-// Returns the part of a slice of one keyword, whose postings ascend, in rows [first, first + rows) of the range.
-__device__ inline Slice cut_slice(const std::uint16_t* postings, const Slice& slice, std::uint32_t first,
-                                  std::uint32_t rows)
-{
-    const std::uint16_t* list = postings + slice.start;
-    const std::uint32_t begin = first == 0 ? 0 : first_at_least(list, slice.length, static_cast<std::uint16_t>(first));
-    const std::uint32_t end =
-        first + rows >= range_rows
-            ? slice.length
-            : begin + first_at_least(list + begin, slice.length - begin, static_cast<std::uint16_t>(first + rows));
-    return {slice.start + begin, end - begin};
-}
-
 }  // namespace pgwarp::cuda::matchcount

@@ -198,7 +198,7 @@ TEST_F(MatchCountTest, ScoresKeepTheOrderOfCounts)
     }
 }
 
-// Lists of all ranges, put together.
+// The list of a keyword in all ranges, put together and in row order.
 std::vector<std::uint32_t> list_of(const Index& index, const std::vector<std::uint16_t>& list_array,
                                    const std::vector<std::uint32_t>& keywords,
                                    const std::vector<std::uint32_t>& positions,
@@ -219,8 +219,10 @@ std::vector<std::uint32_t> list_of(const Index& index, const std::vector<std::ui
             if (found == end || *found != keyword) continue;
             at = static_cast<std::size_t>(found - keywords.begin()) + range;
         }
+        const std::size_t before = rows.size();
         for (std::uint32_t i = positions[at]; i < positions[at + 1]; ++i)
             rows.push_back(range * range_rows + list_array[range_starts[range] + i]);
+        std::sort(rows.begin() + static_cast<std::ptrdiff_t>(before), rows.end());
     }
     return rows;
 }
@@ -313,25 +315,26 @@ TEST_F(MatchCountTest, WidthsOfCountersAndSmallDevices)
     const Index index = random_index(random_, rows, 6, 90);
     for (const std::size_t shared : {SIZE_MAX, std::size_t{65536}}) {
         context().limit_shared_bytes(shared);
-        for (const std::uint32_t repeats : {1U, 60U, 15000U}) {
+        for (const std::uint32_t repeats : {1U, 60U, 20000U}) {
             Batch batch;
-            for (int i = 0; i < 4; ++i) {
+            for (std::uint32_t i = 0; i < 4; ++i) {
                 std::vector<Item> items = random_items(random_, 6, 90, 30);
-                items.push_back({static_cast<std::uint32_t>(i), 60});
-                std::vector<Item> all;
-                for (std::uint32_t j = 0; j < repeats; ++j) all.insert(all.end(), items.begin(), items.end());
-                batch.queries.push_back(repeats > 1000 && i > 0 ? items : all);
+                items.push_back({i, 60});
+                if (repeats > 1000) items = {{i, i}};
+                batch.queries.emplace_back();
+                for (std::uint32_t j = 0; j < repeats; ++j)
+                    batch.queries.back().insert(batch.queries.back().end(), items.begin(), items.end());
             }
             batch.dead = random_dead(random_, rows, 7);
             const std::uint32_t bound = count_bound(index.device, batch.queries[0]);
             ASSERT_EQ(bound < 256, repeats == 1);
             ASSERT_EQ(bound >= 65536, repeats > 1000);
             ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 100));
-            ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 2000));
+            if (repeats == 1) ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 2000));
             batch.windows = {{0, rows}, {65000, 66000}, {90000, rows + 5}, {70000, 60000}};
             batch.least = {repeats * 4, repeats, 3, 2};
             ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 50));
-            ASSERT_NO_FATAL_FAILURE(expect_all(index, batch, 20000));
+            if (repeats == 60) ASSERT_NO_FATAL_FAILURE(expect_all(index, batch, 20000));
         }
     }
     context().limit_shared_bytes(SIZE_MAX);
@@ -346,7 +349,8 @@ TEST_F(MatchCountTest, ManyQueries)
         Batch batch;
         const auto queries = static_cast<std::uint32_t>(context().multiprocessors()) * 3 / 2;
         for (std::uint32_t i = 0; i < queries; ++i) {
-            const std::vector<Item> items = random_items(random_, 6, 90, 30);
+            // Repeated wide items would take the CPU long.
+            const std::vector<Item> items = random_items(random_, 6, 90, repeats == 1 ? 30 : 3);
             batch.queries.emplace_back();
             for (std::uint32_t j = 0; j < repeats; ++j)
                 batch.queries.back().insert(batch.queries.back().end(), items.begin(), items.end());
@@ -485,7 +489,7 @@ TEST_F(MatchCountTest, DenseSmallCases)
         const std::uint32_t functions = 1 + random_() % (round % 10 == 0 ? 1024 : 40);
         const auto kind = static_cast<Values>(round % 4);
         DenseCase made = dense_case(random_, random_() % 1500, functions, universe, kind);
-        ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 1 + random_() % (round % 2 == 0 ? 60 : 10),
+        ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 1 + random_() % (round % 2 == 0 ? 130 : 10),
                                              1 + random_() % 40, round % 3 == 0 ? 3 : 0))
             << round << ": " << made.rows.rows << " rows, " << functions << " functions, " << universe << " values";
     }
@@ -499,7 +503,7 @@ TEST_F(MatchCountTest, DenseLargeCases)
         context().limit_shared_bytes(shared);
         for (const Values kind : {Values::normal, Values::equal, Values::ascending, Values::uniform}) {
             DenseCase made = dense_case(random_, 100000 + 77, 23, 67, kind);
-            ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 40, 100, 0)) << static_cast<int>(kind);
+            ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 90, 100, 0)) << static_cast<int>(kind);
             ASSERT_NO_FATAL_FAILURE(expect_dense(made, random_, 3, 1000, 5)) << static_cast<int>(kind);
         }
         DenseCase made = dense_case(random_, 40000, 300, 256, Values::normal);

@@ -98,7 +98,7 @@ public:
         shape.metric = static_cast<std::uint8_t>(Metric::edit);
         shape.element = ElementType::text;
         const std::vector<ArrayShape> arrays = list_arrays(rows_.view());
-        searcher_ = cuda::make_text_searcher(context_, shape, {}, arrays);
+        searcher_ = cuda::make_text_searcher(context_, shape, arrays);
         for (const ArrayShape& array : arrays) {
             std::vector<std::byte> bytes(array.bytes());
             read_list_array(rows_.view(), array.name, 0, bytes);

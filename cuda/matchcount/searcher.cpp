@@ -9,14 +9,13 @@
 #include "device/error.h"
 #include "device/searcher.h"
 #include "device/wait.h"
+#include "matchcount/host_scan.h"
 #include "matchcount/text_mirror.h"
 #include "matchcount/text_queries.h"
 #include "matchcount/text_search.h"
 #include "matchcount/text_session.h"
 #include "methods/arrays.h"
 #include "methods/device_wait.h"
-#include "methods/matchcount/matchcount.h"
-#include "methods/matchcount/text_search.h"
 #include "methods/rows/stored_lists.h"
 
 namespace pgwarp::cuda
@@ -24,8 +23,6 @@ namespace pgwarp::cuda
 
 namespace
 {
-
-using matchcount::TextIndex;
 
 constexpr std::size_t most_queries = 4096;                  // of a chunk
 constexpr std::size_t most_results = std::size_t{4} << 20;  // of a chunk
@@ -51,10 +48,8 @@ struct Shares {
 class DeviceTextSearcher : public Searcher
 {
 public:
-    DeviceTextSearcher(Context& context, const IndexShape& shape, const ParameterList& options,
-                       std::span<const ArrayShape> arrays)
+    DeviceTextSearcher(Context& context, const IndexShape& shape, std::span<const ArrayShape> arrays)
         : context_(context),
-          form_(matchcount::gram_form(options)),
           stored_(std::in_place, shape, arrays),
           stream_(context.lease(Priority::build)),
           workspaces_(context, "text workspace")
@@ -73,15 +68,14 @@ public:
         const DevicePatience patience(build_patience);
         check(cudaSetDevice(context_.device()), "choosing the device");
         stored_->finish_load();
-        matchcount::TextsByLength texts(stored_->rows(), pool);
-        index_.emplace(matchcount::make_text_index_without_lists(std::move(texts), form_, pool));
-        mirror_.emplace(index_->texts, context_.pool(), stream_, pool);
-        times_ = TextTimes(index_->texts, mirror_->view().count, context_.multiprocessors());
+        texts_ = matchcount::TextsByLength(stored_->rows(), pool);
+        mirror_.emplace(texts_, context_.pool(), stream_, pool);
+        times_ = TextTimes(texts_, mirror_->view().count, context_.multiprocessors());
         stored_.reset();
     }
     std::uint64_t memory_bytes() const override
     {
-        return mirror_ ? index_->memory_bytes() + mirror_->device_bytes() : stored_->memory_bytes() + expected_bytes_;
+        return mirror_ ? texts_.memory_bytes() + mirror_->device_bytes() : stored_->memory_bytes() + expected_bytes_;
     }
     Residence residence() const override
     {
@@ -92,7 +86,7 @@ public:
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
     {
-        matchcount::compare_texts(query, rows, out);
+        compare_texts(query, rows, out);
     }
 
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
@@ -138,10 +132,9 @@ private:
     OfBitmap<DeadPlaces>::Use dead_places(const SearchBatch& batch) const;
 
     Context& context_;
-    matchcount::GramForm form_;
     std::uint64_t expected_bytes_ = 0;   // of device memory
     std::optional<StoredLists> stored_;  // until they are loaded
-    std::optional<TextIndex> index_;     // afterwards
+    matchcount::TextsByLength texts_;    // afterwards
     Context::Lease stream_;              // device arrays are made and freed in its order
     std::optional<TextMirror> mirror_;
     TextTimes times_;
@@ -164,8 +157,8 @@ OfBitmap<DeadPlaces>::Use DeviceTextSearcher::dead_places(const SearchBatch& bat
     if (batch.dead.empty()) return nullptr;
     return dead_.get(batch.dead_version, [&] {
         DeadPlaces dead;
-        dead.host = index_->texts.bitmap_of_places(batch.dead);
-        dead.device = send_dead_rows(dead.host, index_->texts.count(), context_.pool(), stream_);
+        dead.host = texts_.bitmap_of_places(batch.dead);
+        dead.device = send_dead_rows(dead.host, texts_.count(), context_.pool(), stream_);
         return dead;
     });
 }
@@ -173,7 +166,7 @@ OfBitmap<DeadPlaces>::Use DeviceTextSearcher::dead_places(const SearchBatch& bat
 void DeviceTextSearcher::search_after(const SearchBatch& batch, const RowResult& after, Results& results,
                                       ThreadPool& pool) const
 {
-    if (index_->texts.count() == 0 || batch.k == 0 || batch.count == 0) return;
+    if (texts_.count() == 0 || batch.k == 0 || batch.count == 0) return;
     const double steps = static_cast<double>(batch.count) * static_cast<double>(mirror_->characters());
     const DevicePatience patience(patience_for(100 * steps));
     check(cudaSetDevice(context_.device()), "choosing the device");
@@ -187,16 +180,15 @@ void DeviceTextSearcher::search_on_host(const SearchBatch& batch, const RowResul
                                         std::span<const std::uint32_t> numbers, const DeadPlaces* dead,
                                         Results& results, ThreadPool& pool) const
 {
-    matchcount::CountWorkspace workspace;
     for (const std::uint32_t number : numbers) {
         batch.check_cancel();
-        matchcount::TextQuery query;
+        HostQuery query;
         query.text = view_text(batch.lists.list(number));
         query.k = batch.k;
         if (dead != nullptr) query.dead = dead->host;
         query.after = after;
         query.cancel = batch.cancel;
-        results[number] = matchcount::search_texts(*index_, query, workspace, pool);
+        results[number] = scan_texts(texts_, query, pool);
     }
 }
 
@@ -204,7 +196,7 @@ TextChunk DeviceTextSearcher::next_chunk(const SearchBatch& batch, std::span<con
                                          std::size_t most) const
 {
     TextChunk chunk;
-    chunk.k = std::min(batch.k, index_->texts.count());
+    chunk.k = std::min(batch.k, texts_.count());
     chunk.wide = mirror_->alphabet().shares();
     for (const std::uint32_t number : numbers) chunk.longest = std::max(chunk.longest, length_of(batch, number));
     const std::size_t room = std::min<std::size_t>(most_chunk_bytes, context_.pool().unspent() / 2);
@@ -246,7 +238,7 @@ void DeviceTextSearcher::search_on_device(const SearchBatch& batch, const RowRes
 bool DeviceTextSearcher::is_complete(const TextChunk& chunk, const SearchBatch& batch, std::size_t i,
                                      const std::vector<RowResult>& result) const
 {
-    if (mirror_->view().count == index_->texts.count()) return true;
+    if (mirror_->view().count == texts_.count()) return true;
     const double last = result.size() == chunk.k ? result.back().distance : chunk.reach(batch, i);
     return length_of(batch, chunk.numbers[i]) + last <= most_text_length;
 }
@@ -283,11 +275,11 @@ void DeviceTextSearcher::search_chunk(const TextChunk& chunk, const SearchBatch&
 
 }  // namespace
 
-std::unique_ptr<Searcher> make_text_searcher(Context& context, const IndexShape& shape, const ParameterList& options,
+std::unique_ptr<Searcher> make_text_searcher(Context& context, const IndexShape& shape,
                                              std::span<const ArrayShape> arrays)
 {
     const DevicePatience patience(build_patience);
-    return std::make_unique<DeviceTextSearcher>(context, shape, options, arrays);
+    return std::make_unique<DeviceTextSearcher>(context, shape, arrays);
 }
 
 }  // namespace pgwarp::cuda

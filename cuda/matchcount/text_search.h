@@ -10,8 +10,9 @@
 namespace pgwarp::cuda
 {
 
-// context must outlive the searcher.
-std::unique_ptr<Searcher> make_text_searcher(Context& context, const IndexShape& shape, const ParameterList& options,
+// Of an index of text under edit distance. context must outlive the searcher. Grams are the CPU's alone: the option for
+// them changes no answer.
+std::unique_ptr<Searcher> make_text_searcher(Context& context, const IndexShape& shape,
                                              std::span<const ArrayShape> arrays);
 
 }  // namespace pgwarp::cuda

@@ -8,12 +8,28 @@
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/text_search.h"
 #include "methods/rows/stored_lists.h"
+#include "numeric/edit_distance.h"
 
 namespace pgwarp::matchcount
 {
 
 namespace
 {
+
+// A pattern with its memory.
+class OwnedPattern
+{
+public:
+    explicit OwnedPattern(const TextView& text)
+        : memory_(EditPattern::memory_words(text)), pattern_(text, EditKind::levenshtein, memory_.data())
+    {
+    }
+    double distance(const TextView& text) const { return pattern_.distance(text); }
+
+private:
+    std::vector<std::uint64_t> memory_;
+    EditPattern pattern_;
+};
 
 // Workspaces that searches share, one after the other.
 class Workspaces
@@ -69,7 +85,8 @@ public:
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
     {
-        compare_texts(query, rows, out);
+        const OwnedPattern pattern(view_text(query.list(0)));
+        for (std::size_t i = 0; i < rows.count; ++i) out[i] = pattern.distance(view_text(rows.list(i)));
     }
 
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override

@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "methods/ordered_scan.h"
-#include "numeric/edit_distance.h"
 #include "numeric/edit_scan.h"
 
 namespace pgwarp::matchcount
@@ -39,7 +38,6 @@ public:
         : index_(index), query_(query), scan_(query.text), first_(query.k)
     {
         if (length() <= CharacterCounts::most_characters) characters_ = CharacterCounts::of(query.text);
-        if (!has_lists()) return;
         append_grams(query.text, index.form, keywords_);
         for (const std::uint32_t keyword : keywords_) {
             const std::span<const std::uint32_t> list = index.lists.list(keyword);
@@ -55,7 +53,6 @@ public:
     bool compare_candidates(CountWorkspace& workspace);
 
     std::uint32_t wanted_candidates() const { return std::max(query_.least_candidates, 2 * std::min(query_.k, max_k)); }
-    bool has_lists() const { return index_.lists.rows() > 0; }
     bool full() const { return first_.full(); }
     std::uint64_t compared() const { return compared_; }
     std::vector<RowResult> take_sorted() { return first_.take_sorted(); }
@@ -212,7 +209,7 @@ void Search::compare_block(const Block& block)
     thread_local std::vector<std::uint32_t> places;
     places.clear();
     // The bound grows with the length: without one for the last text there is none.
-    const bool counted = has_lists() && least_shared(block.end - 1, limit_.load(std::memory_order_relaxed)) > 0;
+    const bool counted = least_shared(block.end - 1, limit_.load(std::memory_order_relaxed)) > 0;
     if (counted) count_block(block, counts);
     const std::uint32_t steps = (block.end - block.begin + step_texts - 1) / step_texts;
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -274,13 +271,6 @@ TextIndex make_text_index(TextsByLength texts, const GramForm& form, ThreadPool&
     return {form, std::move(texts), std::move(characters), std::move(lists)};
 }
 
-TextIndex make_text_index_without_lists(TextsByLength texts, const GramForm& form, ThreadPool& pool)
-{
-    constexpr std::uint64_t no_rows[1] = {0};
-    CharacterCounts characters(texts, pool);
-    return {form, std::move(texts), std::move(characters), KeywordLists({no_rows, {}}, pool)};
-}
-
 std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& query, CountWorkspace& workspace,
                                     ThreadPool& pool, SearchPath* path)
 {
@@ -291,21 +281,13 @@ std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& que
     if (from_front) search.compare_within(small_distance(query.text, index.form), pool);
     if (!search.full()) {
         search.restart();
-        taken.candidates = from_front && search.has_lists() && search.wanted_candidates() < index.texts.count() / 2;
+        taken.candidates = from_front && search.wanted_candidates() < index.texts.count() / 2;
         taken.proved = taken.candidates && search.compare_candidates(workspace);
         if (!taken.proved) search.compare_within(no_edit_limit, pool);
     }
     taken.compared = search.compared();
     if (path != nullptr) *path = taken;
     return search.take_sorted();
-}
-
-void compare_texts(const RowView& query, const RowView& rows, std::span<double> out)
-{
-    const TextView text = view_text(query.list(0));
-    std::vector<std::uint64_t> memory(EditPattern::memory_words(text));
-    const EditPattern pattern(text, EditKind::levenshtein, memory.data());
-    for (std::size_t i = 0; i < rows.count; ++i) out[i] = pattern.distance(view_text(rows.list(i)));
 }
 
 }  // namespace pgwarp::matchcount

@@ -22,8 +22,7 @@
 namespace pgwarp::matchcount
 {
 
-// The mirror of an index of texts. A row of the lists is a place in the order of lengths. Without lists, of no rows,
-// searches compare all texts that their lengths and characters allow.
+// The mirror of an index of texts. A row of the lists is a place in the order of lengths.
 struct TextIndex {
     GramForm form;
     TextsByLength texts;
@@ -37,7 +36,6 @@ struct TextIndex {
 };
 
 TextIndex make_text_index(TextsByLength texts, const GramForm& form, ThreadPool& pool);
-TextIndex make_text_index_without_lists(TextsByLength texts, const GramForm& form, ThreadPool& pool);
 
 struct TextQuery {
     TextView text;
@@ -58,8 +56,5 @@ struct SearchPath {
 // Returns the k nearest live rows behind `after`, by (distance, row). Throws Cancelled.
 std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& query, CountWorkspace& workspace,
                                     ThreadPool& pool, SearchPath* path = nullptr);
-
-// out[i] = the distance of text i of `rows` to the query, which is one text.
-void compare_texts(const RowView& query, const RowView& rows, std::span<double> out);
 
 }  // namespace pgwarp::matchcount

@@ -223,6 +223,9 @@ struct MethodFactory {
     const MethodFactory* exact_parts = nullptr;
     // Rows are lists, which the searchers compare themselves; otherwise rows are dense.
     bool takes_lists = false;
+    // On a device: whether it serves an index of this shape. Null: it serves those of vectors. The CPU serves the
+    // others.
+    bool (*serves)(const IndexShape& shape) = nullptr;
 };
 
 // Returns null for a method that this build does not have.

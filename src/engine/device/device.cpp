@@ -125,14 +125,13 @@ const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevic
 {
     const bool bits = shape.element == ElementType::bit;
     const MethodDescription* description = find_description(shape.method);
-    if (description != nullptr && !takes_elements(*description, shape.element))
+    // A method without a description makes no index, and takes dense rows.
+    if (description != nullptr ? !takes_elements(*description, shape.element) : is_list(shape.element))
         throw BadRequest("this index method takes no rows of such elements");
     // Bits and lists are the CPU's whatever the device.
     const bool cpu_only = bits || is_list(shape.element);
     const MethodFactory* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
-    if (found->takes_lists != is_list(shape.element))
-        throw BadRequest("this index method takes no rows of such elements");
     return *found;
 }
 

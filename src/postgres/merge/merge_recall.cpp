@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "numeric/hash.h"
+#include "postgres/am/index_options.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/merge.h"
 #include "postgres/merge/merge_run.h"
@@ -116,8 +117,8 @@ void give_dead(const MergeRun* merge, const EngineBuild* build)
 Calibration measure(MergeRun* merge, EngineBuild* build)
 {
     const StoredArray& kept = *kept_rows(*merge->method, merge->next);
-    constexpr ArrayRole roles[] = {ArrayRole::centroids, ArrayRole::half_mean, ArrayRole::half_scale,
-                                   ArrayRole::list_of_row, ArrayRole::code_scales};
+    constexpr ArrayRole roles[] = {ArrayRole::centroids,   ArrayRole::half_mean,   ArrayRole::half_scale,
+                                   ArrayRole::list_of_row, ArrayRole::code_scales, ArrayRole::hashes};
     begin_engine_build(build);
     for (const ArrayRole role : roles) {
         const StoredArray* array = find_array(merge->next, *merge->method, role);
@@ -179,7 +180,8 @@ void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
-    if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or measured with the links
+    if (is_complete(merge->index) || merge->method->links_rows)
+        return;  // nothing to measure, or measured with the links
     if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
     // Without the engine, a later merge measures recall.
     char* why = nullptr;

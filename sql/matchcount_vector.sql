@@ -48,10 +48,42 @@ CREATE INDEX items_l1 ON items USING matchcount (v vector_l1_ops) WITH (hashes =
 CREATE INDEX items_rbh ON items USING matchcount (v vector_l1_ops) WITH (hashes = 100, lsh = rbh);
 CREATE INDEX items_cosine ON items USING matchcount (v vector_cosine_ops) WITH (hashes = 300);
 CREATE INDEX items_half ON items USING matchcount (h);
-SELECT i.relname, info.rows, info.options FROM pg_class i, LATERAL pgwarp_index_info(i.oid) info
+SELECT i.relname, info.rows, info.options - 'width_millionths' AS options FROM pg_class i, LATERAL pgwarp_index_info(i.oid) info
 	WHERE i.relname ~ '^items_' AND i.relkind = 'i' AND i.relname <> 'items_pkey' ORDER BY i.relname;
 SELECT i.relname, pgwarp_recall(i.oid, 10) >= 0.93 AS recall FROM pg_class i
 	WHERE i.relname ~ '^items_' AND i.relkind = 'i' AND i.relname <> 'items_pkey' ORDER BY i.relname;
+
+-- the share of the functions on which a row agrees with the query estimates its similarity
+SELECT bool_and(similarity BETWEEN 0 AND 1) AS valid, count(DISTINCT error) AS errors, round(min(error)::numeric, 4) AS error, count(*) AS rows
+	FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1));
+SELECT id, similarity FROM matchcount_estimate('items_cosine', (SELECT v FROM items WHERE id = 1), 1) e JOIN items i ON i.ctid = e.tid;
+SELECT count(*) AS estimates, count(*) FILTER (WHERE abs(e.similarity - exp(-(i.v <+> q.v) / s.sigma)) <= e.error) >= 0.94 * count(*) AS right
+	FROM (SELECT (options->>'width_millionths')::float8 / 1e6 AS sigma FROM pgwarp_index_info('items_rbh')) s, items q,
+	LATERAL matchcount_estimate('items_rbh', q.v, 50) e JOIN items i ON i.ctid = e.tid WHERE q.id % 400 = 1;
+SELECT count(*) AS estimates, count(*) FILTER (WHERE abs(e.similarity - (1 - acos(1 - (i.v <=> q.v)) / pi())) <= e.error) >= 0.94 * count(*) AS right
+	FROM items q, LATERAL matchcount_estimate('items_cosine', q.v, 50) e JOIN items i ON i.ctid = e.tid WHERE q.id % 400 = 2;
+SELECT count(*) FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1), 0);
+SELECT count(*) FROM matchcount_estimate('items_half', (SELECT v FROM items WHERE id = 1), 5);
+SELECT count(*) FROM matchcount_estimate('items_cosine', array_fill(0, ARRAY[16])::vector);
+SELECT * FROM matchcount_estimate('items_l2', '[1,2,3]');
+SELECT * FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1), -1);
+CREATE INDEX items_exact ON items USING exact (v);
+CREATE INDEX items_text ON items USING matchcount (title);
+SELECT * FROM matchcount_estimate('items_exact', (SELECT v FROM items WHERE id = 1));
+SELECT * FROM matchcount_estimate('items_text', (SELECT v FROM items WHERE id = 1));
+DROP INDEX items_exact, items_text;
+CREATE ROLE regress_pgwarp_reader;
+SET ROLE regress_pgwarp_reader;
+SELECT * FROM matchcount_estimate('items_l2', array_fill(0, ARRAY[16])::vector);
+RESET ROLE;
+DROP ROLE regress_pgwarp_reader;
+-- rows that a transaction has deleted, and inserted
+BEGIN;
+DELETE FROM items WHERE id % 2 = 0;
+INSERT INTO items SELECT 5000, 0, v, h, title FROM items WHERE id = 1;
+SELECT count(*), count(*) FILTER (WHERE id % 2 = 0) AS gone, count(*) FILTER (WHERE id = 5000) AS new
+	FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1), 100) e JOIN items i ON i.ctid = e.tid;
+ROLLBACK;
 
 -- a search that compares all rows is exact; a filter, and the rows behind the first ones
 DROP INDEX items_few, items_l1, items_rbh, items_cosine, items_half;
@@ -81,11 +113,11 @@ INSERT INTO items SELECT 10000 + id, kind, v + array_fill(0.01, ARRAY[16])::vect
 DELETE FROM items WHERE id % 3 = 0;
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_l2');
-SELECT rows, delta_rows, dead_rows, options FROM pgwarp_index_info('items_l2');
+SELECT rows, delta_rows, dead_rows, options - 'width_millionths' AS options FROM pgwarp_index_info('items_l2');
 SELECT pgwarp_recall('items_l2', 10) >= 0.93 AS recall;
 INSERT INTO items SELECT 20000 + id, kind, v + array_fill(0.01, ARRAY[16])::vector, h, title FROM items WHERE id <= 100;
 CALL pgwarp_merge('items_l2');
-SELECT rows, delta_rows, options FROM pgwarp_index_info('items_l2');
+SELECT rows, delta_rows, options - 'width_millionths' AS options FROM pgwarp_index_info('items_l2');
 SELECT count(*) FROM items q, LATERAL (SELECT i.id FROM items i ORDER BY i.v <-> q.v LIMIT 1) n WHERE q.id > 20000 AND n.id = q.id;
 SELECT live_rows, dead_rows FROM pgwarp_check('items_l2', true);
 
@@ -96,7 +128,7 @@ INSERT INTO later SELECT id, v FROM items WHERE id <= 1000;
 SELECT count(*) FROM (SELECT * FROM later ORDER BY v <-> array_fill(1, ARRAY[16])::vector) l;
 CALL pgwarp_merge('later_v');
 INSERT INTO later SELECT id + 10000, v FROM items WHERE id <= 100;
-SELECT rows, delta_rows, options FROM pgwarp_index_info('later_v');
+SELECT rows, delta_rows, options - 'width_millionths' AS options FROM pgwarp_index_info('later_v');
 SELECT pgwarp_recall('later_v', 10) >= 0.93 AS recall;
 
 -- many queries in one request

@@ -446,6 +446,17 @@ CREATE OPERATOR CLASS halfvec_l1_ops
 	FUNCTION 1 pgwarp_metric_l1(internal),
 	FUNCTION 2 pgwarp_element_float16(internal);
 
+-- estimated similarities
+
+CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
+
 -- merges by the access method's handler, whatever the method is called
 
 CREATE OR REPLACE VIEW pgwarp_merge_progress AS

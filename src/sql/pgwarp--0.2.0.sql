@@ -1021,6 +1021,17 @@ CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integ
 
 COMMENT ON FUNCTION pgwarp_recall(regclass, integer, integer) IS 'recall of an index, measured with rows of its table';
 
+-- estimated similarities
+
+CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
+
 -- what a join cannot say
 
 CREATE FUNCTION knn_search(index regclass, queries vector[], k integer)

@@ -13,16 +13,14 @@ namespace pgwarp::matchcount
 {
 
 // Returns the rows of largest count, largest first, ties by row, at most `wanted`.
-inline std::vector<std::uint32_t> rows_of_largest_count(std::vector<CountedRow> counted, std::size_t wanted)
+inline std::vector<CountedRow> rows_of_largest_count(std::vector<CountedRow> counted, std::size_t wanted)
 {
     const auto larger = [](const CountedRow& a, const CountedRow& b) {
         return a.count != b.count ? a.count > b.count : a.row < b.row;
     };
     std::sort(counted.begin(), counted.end(), larger);
     counted.resize(std::min(counted.size(), wanted));
-    std::vector<std::uint32_t> rows(counted.size());
-    std::transform(counted.begin(), counted.end(), rows.begin(), [](const CountedRow& row) { return row.row; });
-    return rows;
+    return counted;
 }
 
 // Rows come in ascending order. Those of largest count, the first of equal ones, are in the table.

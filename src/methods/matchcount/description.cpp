@@ -93,7 +93,7 @@ OptionFault check_hashes(const ParameterList& given)
     if (buckets != 0 && buckets < fewest_buckets) return refuse("buckets must be 0 or at least 2", nullptr);
     if (epsilon == 0 && delta == 0) return {};
     const double error = epsilon != 0 ? static_cast<double>(epsilon) * 1e-6 : matchcount::usual_epsilon;
-    const double probability = delta != 0 ? static_cast<double>(delta) * 1e-6 : matchcount::usual_delta;
+    const double probability = delta != 0 ? static_cast<double>(delta) * 1e-6 : usual_delta;
     if (matchcount::hash_count(error, probability) <= most_hashes) return {};
     return refuse("epsilon and delta ask for more than 1024 hash functions", "Raise one of them.");
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "protocol/similarity.h"
+
 namespace pgwarp::matchcount
 {
 
@@ -13,7 +15,6 @@ namespace pgwarp::matchcount
 inline constexpr std::size_t fewest_hashes = 8;
 inline constexpr std::size_t most_hashes = 1024;
 inline constexpr double usual_epsilon = 0.06;
-inline constexpr double usual_delta = 0.06;
 
 // Returns the least probability, over all similarities s, that the count c of `functions` functions that collide with
 // probability s each lies within floor((s - epsilon) m) and ceil((s + epsilon) m), m = functions.

@@ -14,24 +14,24 @@
 #include "methods/matchcount/grams.h"
 #include "methods/matchcount/vector_hashes.h"
 #include "methods/method.h"
+#include "protocol/similarity.h"
 
 namespace pgwarp::matchcount
 {
 
 // The option for the number of characters of a gram.
 inline constexpr char option_gram[] = "gram";
-// Options of vectors: the number of functions, or the error of a match count and its probability, which ask for a
-// number; the values of a function; and under L1 the functions.
-inline constexpr char option_hashes[] = "hashes";
+// Options of vectors: the number of functions (option_hashes), or the error of a match count and its probability
+// (option_delta), which ask for a number; the values of a function; and under L1 the functions. Effective ones tell
+// besides how many hashes values are hashed to again, and the width of the functions, in millionths.
 inline constexpr char option_epsilon[] = "epsilon";
-inline constexpr char option_delta[] = "delta";
 inline constexpr char option_buckets[] = "buckets";
 inline constexpr char option_lsh[] = "lsh";
+inline constexpr char option_width[] = "width_millionths";
 
 // The number of candidates, a setting of searches of vectors.
 inline constexpr char parameter_candidates[] = "candidates";
 
-inline constexpr char array_hashes[] = "hashes";
 inline constexpr char array_signatures[] = "signatures";
 
 // Returns the form of the grams of an index with these options. Throws BadRequest for one out of range.

@@ -69,6 +69,8 @@ struct SignedRows {
         if (form.family == HashFamily::signs) return options;
         options.set(option_buckets, static_cast<std::int64_t>(form.buckets));
         if (form.metric == Metric::l1) options.set(option_lsh, form.family == HashFamily::binning ? 1 : 0);
+        if (form.family == HashFamily::binning) options.set(option_rehashed, static_cast<std::int64_t>(form.buckets));
+        if (width > 0) options.set(option_width, std::llround(double{width} * 1e6));
         return options;
     }
 
@@ -76,6 +78,7 @@ struct SignedRows {
     BulkVector<std::uint8_t> signatures;
     std::span<const float> vectors;  // in the rows' memory
     std::size_t count = 0;
+    float width = 0;  // of the functions, where this build drew them
 };
 
 class VectorBuilder : public Builder
@@ -85,7 +88,8 @@ public:
 
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
     {
-        made_.hashes.draw(choose_width(rows, progress, pool), hash_seed);
+        made_.width = choose_width(rows, progress, pool);
+        made_.hashes.draw(made_.width, hash_seed);
         made_.sign(rows, progress, pool);
         if (made_.count > 1) calibrate(progress, pool);
     }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/signature_kernels.h"
 #include "numeric/bits.h"
 #include "numeric/hash.h"

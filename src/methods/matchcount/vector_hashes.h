@@ -30,6 +30,9 @@ struct HashForm {
     static constexpr std::size_t most_buckets = 255;
 };
 
+// The array of their parameters.
+inline constexpr char array_hashes[] = "hashes";
+
 class VectorHashes
 {
 public:

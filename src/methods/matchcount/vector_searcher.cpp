@@ -80,6 +80,7 @@ public:
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         RungResults of_rungs;
+        if (batch.settings.get(setting_estimate, 0) != 0) return estimate(batch, results, pool);
         const SearchRung alone{batch.effort, batch.k, 0};
         search_rungs(batch, {&alone, 1}, of_rungs, pool);
         results = std::move(of_rungs[0]);
@@ -114,11 +115,13 @@ private:
     std::size_t candidates_of(const SearchBatch& batch) const;
     void compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin, std::size_t end,
                  CountGate& gate) const;
-    std::vector<std::vector<std::uint32_t>> find_candidates(const SearchBatch& batch, std::size_t wanted,
-                                                            ThreadPool& pool) const;
-    std::vector<std::uint32_t> find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature,
-                                              std::size_t wanted, ThreadPool& pool) const;
-    void rank(std::span<const SearchBatch> rungs, std::size_t query, std::span<const std::uint32_t> candidates,
+    std::vector<std::vector<CountedRow>> find_candidates(const SearchBatch& batch, std::size_t wanted,
+                                                         ThreadPool& pool) const;
+    std::vector<CountedRow> all_rows(const SearchBatch& batch) const;
+    void estimate(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const;
+    std::vector<CountedRow> find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature, std::size_t wanted,
+                                           ThreadPool& pool) const;
+    void rank(std::span<const SearchBatch> rungs, std::size_t query, std::span<const CountedRow> candidates,
               ThreadPool& pool, RungResults& results) const;
 
     std::size_t rows_;
@@ -149,8 +152,8 @@ void VectorSearcher::compare(const SearchBatch& batch, const std::uint8_t* signa
 }
 
 // The threads share the rows.
-std::vector<std::uint32_t> VectorSearcher::find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature,
-                                                          std::size_t wanted, ThreadPool& pool) const
+std::vector<CountedRow> VectorSearcher::find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature,
+                                                       std::size_t wanted, ThreadPool& pool) const
 {
     std::vector<CountedRow> found;
     std::mutex mutex;
@@ -168,11 +171,19 @@ std::vector<std::uint32_t> VectorSearcher::find_by_pieces(const SearchBatch& bat
     return rows_of_largest_count(std::move(found), wanted);
 }
 
-// Returns for each query the live rows of largest match count, largest first, ties by row.
-std::vector<std::vector<std::uint32_t>> VectorSearcher::find_candidates(const SearchBatch& batch, std::size_t wanted,
-                                                                        ThreadPool& pool) const
+// Returns the live rows without their counts.
+std::vector<CountedRow> VectorSearcher::all_rows(const SearchBatch& batch) const
 {
-    std::vector<std::vector<std::uint32_t>> found(batch.count);
+    std::vector<CountedRow> rows;
+    for (const std::uint32_t row : rows_outside(batch.dead, rows_)) rows.push_back({row, 0});
+    return rows;
+}
+
+// Returns for each query the live rows of largest match count, largest first, ties by row.
+std::vector<std::vector<CountedRow>> VectorSearcher::find_candidates(const SearchBatch& batch, std::size_t wanted,
+                                                                     ThreadPool& pool) const
+{
+    std::vector<std::vector<CountedRow>> found(batch.count);
     const std::size_t bytes = hashes_.signature_bytes();
     std::vector<std::uint8_t> signatures(batch.count * bytes);
     hashes_.sign(batch.queries.first(batch.count * hashes_.dimensions()), signatures.data(), pool, batch.cancel);
@@ -196,20 +207,34 @@ std::vector<std::vector<std::uint32_t>> VectorSearcher::find_candidates(const Se
 }
 
 // Ranks the candidates of a query: of each rung the first ones, as many as it looks at.
-void VectorSearcher::rank(std::span<const SearchBatch> rungs, std::size_t query,
-                          std::span<const std::uint32_t> candidates, ThreadPool& pool, RungResults& results) const
+void VectorSearcher::rank(std::span<const SearchBatch> rungs, std::size_t query, std::span<const CountedRow> candidates,
+                          ThreadPool& pool, RungResults& results) const
 {
     const float* vector = rungs[0].queries.data() + query * hashes_.dimensions();
     std::vector<double> values(candidates.size());
     pool.parallel_for(candidates.size(), rank_grain, [&](std::size_t begin, std::size_t end) {
         rungs[0].check_cancel();
-        for (std::size_t i = begin; i < end; ++i) values[i] = value(vector, candidates[i]);
+        for (std::size_t i = begin; i < end; ++i) values[i] = value(vector, candidates[i].row);
     });
     for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
         FirstRows first(rungs[rung].k);
         const std::size_t compared = std::min(candidates_of(rungs[rung]), candidates.size());
-        for (std::size_t i = 0; i < compared; ++i) first.offer({values[i], candidates[i]});
+        for (std::size_t i = 0; i < compared; ++i) first.offer({values[i], candidates[i].row});
         results[rung][query] = first.take_sorted();
+    }
+}
+
+// Returns the rows of largest match count, with estimates of their similarities (protocol/similarity.h).
+void VectorSearcher::estimate(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                              ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (rows_ == 0 || batch.k == 0 || batch.count == 0) return;
+    const auto functions = static_cast<double>(hashes_.form().functions);
+    const auto candidates = find_candidates(batch, std::min<std::size_t>(batch.k, rows_), pool);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        for (const CountedRow& row : candidates[q])
+            if (row.count > 0) results[q].push_back({-static_cast<double>(row.count) / functions, row.row});
     }
 }
 
@@ -226,7 +251,7 @@ void VectorSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
         most = std::max(most, candidates_of(rung));
     }
     const auto candidates =
-        least == rows_ ? std::vector(batch.count, rows_outside(batch.dead, rows_)) : find_candidates(batch, most, pool);
+        least == rows_ ? std::vector(batch.count, all_rows(batch)) : find_candidates(batch, most, pool);
     const auto rank_one = [&](std::size_t q, ThreadPool& threads) {
         rank(batches, q, candidates[q], threads, results);
     };

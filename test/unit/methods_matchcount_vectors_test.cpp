@@ -171,6 +171,38 @@ TEST(MatchcountVectors, RungsAreSearches)
     }
 }
 
+// Values are minus the share of the functions that collide, and rows without a collision are left out.
+TEST(MatchcountVectors, EstimateSimilarities)
+{
+    ThreadPool pool(2);
+    const std::vector<std::uint64_t> dead = every_seventh();
+    for (const Case& tested : cases()) {
+        const std::vector<float> vectors = rows_of(tested, rows, 14);
+        const std::vector<float> queries = rows_of(tested, 3, 15);
+        const Index index = index_of(tested, vectors, pool);
+        const VectorHashes hashes = hashes_of(index);
+        std::vector<std::uint8_t> asked(hashes.signature_bytes());
+        std::vector<std::uint8_t> signature(hashes.signature_bytes());
+        for (const std::uint32_t k : {20U, static_cast<std::uint32_t>(rows)}) {
+            const auto found = index.search(queries, k, pool, make_list({{setting_estimate, 1}}), dead, 10);
+            for (std::size_t q = 0; q < found.size(); ++q) {
+                const float* query = queries.data() + q * width;
+                hashes.sign(query, asked.data());
+                std::vector<RowResult> expected;
+                for (const std::uint32_t row : by_count(hashes, query, vectors, dead)) {
+                    hashes.sign(vectors.data() + row * width, signature.data());
+                    const auto count = static_cast<double>(plain_count(hashes, asked.data(), signature.data()));
+                    if (count > 0 && expected.size() < k)
+                        expected.push_back({-count / static_cast<double>(hashes.form().functions), row});
+                }
+                ASSERT_EQ(ids(found[q]), ids(expected)) << tested.name;
+                for (std::size_t i = 0; i < expected.size(); ++i)
+                    ASSERT_EQ(found[q][i].distance, expected[i].distance) << tested.name;
+            }
+        }
+    }
+}
+
 TEST(MatchcountVectors, ContinueInOrderOfDistance)
 {
     ThreadPool pool(2);

@@ -26,9 +26,17 @@ constexpr std::size_t step_rows = 4096;
 constexpr std::size_t width_queries = 32;      // that the width is chosen by
 constexpr std::size_t width_neighbours = 100;  // of each
 // Of the neighbours' distance. A count tells most about a distance where a function collides with a probability of
-// about a half: the information, (p'(D))^2 / (p (1 - p)), has its maximum there, which is flat.
-constexpr double stable_width = 1.7;
+// about a half: the information, (p'(D))^2 / (p (1 - p)), has a flat maximum there. Half and twice the
+// width take several times as many candidates.
+constexpr double normal_width = 1.7;
+constexpr double cauchy_width = 2.5;
 constexpr double binning_width = 0.63;
+
+double relative_width(const HashForm& form)
+{
+    if (form.family == HashFamily::binning) return binning_width;
+    return form.metric == Metric::l1 ? cauchy_width : normal_width;
+}
 
 // The arrays that a build makes.
 struct SignedRows {
@@ -133,7 +141,7 @@ float VectorBuilder::choose_width(RowBuffer& rows, const BuildProgress& progress
     const auto median = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
     const auto positive = std::find_if(median, distances.end(), [](double distance) { return distance > 0; });
     if (positive == distances.end()) return 1;
-    return static_cast<float>(*positive * (form.family == HashFamily::binning ? binning_width : stable_width));
+    return static_cast<float>(*positive * relative_width(form));
 }
 
 void VectorBuilder::calibrate(const BuildProgress& progress, ThreadPool& pool)

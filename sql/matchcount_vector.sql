@@ -113,7 +113,8 @@ INSERT INTO items SELECT 10000 + id, kind, v + array_fill(0.01, ARRAY[16])::vect
 DELETE FROM items WHERE id % 3 = 0;
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_l2');
-SELECT rows, delta_rows, dead_rows, options - 'width_millionths' AS options FROM pgwarp_index_info('items_l2');
+SELECT rows, delta_rows, dead_rows, options - 'width_millionths' AS options, calibration->>'renewed_by' AS renewed_by, calibration->>'changed_rows' AS changed_rows
+	FROM pgwarp_index_info('items_l2');
 SELECT pgwarp_recall('items_l2', 10) >= 0.93 AS recall;
 INSERT INTO items SELECT 20000 + id, kind, v + array_fill(0.01, ARRAY[16])::vector, h, title FROM items WHERE id <= 100;
 CALL pgwarp_merge('items_l2');

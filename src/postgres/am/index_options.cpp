@@ -176,7 +176,7 @@ bool is_complete(Relation index)
 double index_recall(Relation index)
 {
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
-    return stored == nullptr || is_complete(index) ? 0 : stored->recall;
+    return stored == nullptr ? 0 : stored->recall;
 }
 
 double recall_asked(Relation index)

@@ -176,6 +176,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
         state = read_directory_state(index);
     }
     const RowCounts all = placed + unplaced;
+    const bool complete = method.complete.has(state.meta.shape.element);
     Datum values[10];
     bool nulls[10] = {};
     values[0] = CStringGetTextDatum(method.name);
@@ -187,8 +188,8 @@ PGWARP_FUNCTION(pgwarp_index_info)
     // As in pg_stats, the number of NULLs is not for users from whom row security hides rows.
     const bool hides_rows = check_enable_rls(index->rd_index->indrelid, InvalidOid, true) == RLS_ENABLED;
     values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
-    values[7] = calibration_json(method, is_complete(index), *state.directory);
-    values[8] = attainable_json(is_complete(index), state.calibration);
+    values[7] = calibration_json(method, complete, *state.directory);
+    values[8] = attainable_json(complete, state.calibration);
     const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "numeric/hash.h"
-#include "postgres/am/index_options.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/merge.h"
 #include "postgres/merge/merge_run.h"
@@ -180,7 +179,7 @@ void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
-    if (is_complete(merge->index) || merge->method->links_rows)
+    if (merge->method->complete.has(merge->meta.shape.element) || merge->method->links_rows)
         return;  // nothing to measure, or measured with the links
     if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
     // Without the engine, a later merge measures recall.

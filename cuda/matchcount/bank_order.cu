@@ -3,7 +3,7 @@
 #include "matchcount/bank_order.h"
 
 #include "device/error.h"
-#include "matchcount/slices.cuh"
+#include "matchcount/binary_search.cuh"
 
 namespace pgwarp::cuda::matchcount
 {

@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "matchcount/dense_count.h"
+#include "device/context.h"
+#include "matchcount/dense_rows.h"
 
 namespace pgwarp::cuda::matchcount
 {

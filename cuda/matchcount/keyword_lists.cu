@@ -11,7 +11,7 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "matchcount/bank_order.h"
-#include "matchcount/slices.cuh"
+#include "matchcount/binary_search.cuh"
 #include "methods/errors.h"
 
 namespace pgwarp::cuda::matchcount

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "matchcount/bank_order.h"
+#include "matchcount/binary_search.cuh"
 #include "matchcount/keyword_lists.h"
 
 namespace pgwarp::cuda::matchcount
@@ -14,20 +15,6 @@ struct Slice {
     std::uint32_t start = 0;
     std::uint32_t length = 0;
 };
-
-// Returns the first index in [0, count) whose value is at least `least`; count where there is none.
-template <class Value, class Least>
-__device__ inline std::uint32_t first_at_least(const Value* values, std::uint32_t count, Least least)
-{
-    std::uint32_t first = 0;
-    while (count > 0) {
-        const std::uint32_t half = count / 2;
-        const bool below = values[first + half] < least;
-        first = below ? first + half + 1 : first;
-        count = below ? count - half - 1 : half;
-    }
-    return first;
-}
 
 __device__ inline Slice slice_of(const KeywordListsView& lists, std::uint32_t range, const Item& item)
 {

@@ -61,6 +61,7 @@ void lay_out_search(const TextChunk& chunk, Carver& memory, TextQueries& queries
     const std::size_t count = chunk.count();
     queries.rest = memory.take<std::uint32_t>(count);
     queries.near = memory.take<std::uint32_t>(count);
+    queries.windows = memory.take<std::uint32_t>(count);
     queries.limits = memory.take<std::uint32_t>(count);
     queries.last_keys = memory.take<std::uint64_t>(count);
     queries.found = memory.take<std::uint32_t>(count);

@@ -135,13 +135,12 @@ bool device_serves(const MethodFactory& method, const IndexShape& shape)
 const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const MethodDescription* description = find_description(shape.method);
-    if (description != nullptr && !takes_elements(*description, shape.element))
+    // A method without a description makes no index, and takes dense rows.
+    if (description != nullptr ? !takes_elements(*description, shape.element) : is_list(shape.element))
         throw BadRequest("this index method takes no rows of such elements");
     const MethodFactory* found = method(shape.method, on, on_cuda);
     if (on_cuda && !device_serves(*found, shape)) found = method(shape.method, MirrorDevice::cpu, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
-    if (found->takes_lists != is_list(shape.element))
-        throw BadRequest("this index method takes no rows of such elements");
     return *found;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
@@ -31,7 +32,8 @@ bool exact_is_cheaper(Relation index, const IndexState& state, uint32 wanted)
 {
     const auto rows = static_cast<double>(state.rows);
     const MethodDescription& method = access_method_of(index);
-    const double compared = method.compared_rows({Max(1.0, rows), state.options, method_settings(method)});
+    const double compared =
+        method.compared_rows({state.meta.shape.element, Max(1.0, rows), state.options, method_settings(method)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
@@ -98,7 +100,7 @@ bool reads_to_end(IndexScanDesc scan, const IndexState& state)
     const uint64 placed = count_placed(state);
     ParameterList settings;
     const bool finds_all = placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, &settings);
-    if (rows == 0 || method.complete || finds_all) return false;
+    if (rows == 0 || is_complete(scan->indexRelation) || finds_all) return false;
     return rows >= placed || (rows > most_approximate && rows >= placed / 2);
 }
 
@@ -106,7 +108,7 @@ void choose_first_search(IndexScanDesc scan, const IndexState& state)
 {
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
-    const bool complete = access_method_of(scan->indexRelation).complete;
+    const bool complete = is_complete(scan->indexRelation);
     const int64 rows = rows_for_limit(hint);
     if (!complete && is_better_exact(scan, state, rows)) begin_exactly(&now);
     if (!now.continuation && !(complete && hint.filter != nullptr && rows > 0)) return;

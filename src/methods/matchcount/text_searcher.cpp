@@ -1,4 +1,4 @@
-// Searches of the index method: they find a mirror's texts by edit distance.
+// Searches of texts: they find a mirror's texts by edit distance.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -147,8 +147,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays)
+std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const ParameterList& options,
+                                             std::span<const ArrayShape> arrays)
 {
     return std::make_unique<TextSearcher>(shape, options, arrays);
 }

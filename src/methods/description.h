@@ -120,6 +120,9 @@ struct MethodDescription {
 
     // Normal searches miss no row and return rows in the order of continuations.
     bool complete = false;
+    // Searches take a bound of the distance (protocol/search_bound.h), and miss no row within it, whatever their
+    // effort.
+    bool takes_bound = false;
     // The arrays of rows as they came (`vectors`, or those of lists) hold the whole index: a merge needs no engine.
     bool stores_rows = false;
     // Rows of halves are stored, and passed to builds, unchanged under every metric.

@@ -51,6 +51,7 @@ constexpr MethodDescription matchcount_description = {
     .result_promise = promise_results,
     .compared_rows = compare_rows_of_like_length,
     .complete = true,
+    .takes_bound = true,
     .stores_rows = true,
 };
 

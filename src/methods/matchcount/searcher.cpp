@@ -1,4 +1,5 @@
 // Searches of the index method: they find a mirror's texts by edit distance.
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "methods/matchcount/text_search.h"
 #include "methods/rows/stored_lists.h"
 #include "numeric/edit_distance.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
 {
@@ -30,6 +32,14 @@ private:
     std::vector<std::uint64_t> memory_;
     EditPattern pattern_;
 };
+
+// Returns the largest distance of interest, a whole number; false where no text is that near.
+bool read_within(const ParameterList& settings, std::uint32_t* within)
+{
+    const double bound = within_of(settings);
+    *within = bound < no_edit_limit ? static_cast<std::uint32_t>(std::max(bound, 0.0)) : no_edit_limit;
+    return bound >= 0;
+}
 
 // Workspaces that searches share, one after the other.
 class Workspaces
@@ -124,7 +134,7 @@ private:
     {
         TextQuery wanted;
         wanted.text = view_text(batch.lists.list(query));
-        wanted.k = batch.k;
+        wanted.k = read_within(batch.settings, &wanted.within) ? batch.k : 0;
         wanted.dead = dead;
         wanted.cancel = batch.cancel;
         return wanted;

@@ -35,7 +35,7 @@ class Search
 {
 public:
     Search(const TextIndex& index, const TextQuery& query)
-        : index_(index), query_(query), scan_(query.text), first_(query.k)
+        : index_(index), query_(query), scan_(query.text), first_(query.k), limit_(query.within)
     {
         if (length() <= CharacterCounts::most_characters) characters_ = CharacterCounts::of(query.text);
         append_grams(query.text, index.form, keywords_);
@@ -88,7 +88,7 @@ private:
 
     std::mutex mutex_;
     FirstRows first_;
-    std::atomic<std::uint32_t> limit_{no_edit_limit};  // the largest distance of interest
+    std::atomic<std::uint32_t> limit_;  // the largest distance of interest
     std::atomic<std::uint64_t> compared_{0};
 };
 
@@ -143,7 +143,8 @@ bool Search::compare_candidates(CountWorkspace& workspace)
     }
     if (rows.size() < wanted) return true;
     const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
-    if (first_.full() && rows.back().count < least_shared_grams(length(), length(), index_.form, limit)) return true;
+    const bool bounded = first_.full() || limit < no_edit_limit;
+    if (bounded && rows.back().count < least_shared_grams(length(), length(), index_.form, limit)) return true;
     for (const CountedRow& row : rows) done_.push_back(row.row);
     std::ranges::sort(done_);
     return false;
@@ -239,7 +240,7 @@ void Search::compare_within(std::uint32_t limit, ThreadPool& pool)
 void Search::restart()
 {
     first_ = FirstRows(query_.k);
-    limit_ = no_edit_limit;
+    limit_ = query_.within;
 }
 
 // A distance for which a text has to share a third of the query's keywords.
@@ -278,8 +279,10 @@ std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& que
     Search search(index, query);
     SearchPath taken;
     const bool from_front = query.after.distance < 0;
-    if (from_front) search.compare_within(small_distance(query.text, index.form), pool);
-    if (!search.full()) {
+    const std::uint32_t small = small_distance(query.text, index.form);
+    const bool complete = query.within <= small;
+    if (from_front || complete) search.compare_within(small, pool);
+    if (!search.full() && !complete) {
         search.restart();
         taken.candidates = from_front && search.wanted_candidates() < index.texts.count() / 2;
         taken.proved = taken.candidates && search.compare_candidates(workspace);

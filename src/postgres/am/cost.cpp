@@ -7,6 +7,7 @@
 
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
+#include "postgres/am/distance_bound.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
@@ -88,7 +89,11 @@ Taken taken_rows(const PlannerInfo* root, double passing)
 bool compares_distance(const RestrictInfo* clause, const Node* distance)
 {
     if (!IsA(clause->clause, OpExpr)) return false;
-    return list_member(castNode(OpExpr, clause->clause)->args, distance);
+    ListCell* cell;
+    foreach (cell, castNode(OpExpr, clause->clause)->args) {
+        if (is_same_distance(static_cast<Node*>(lfirst(cell)), distance)) return true;
+    }
+    return false;
 }
 
 // The share of the nearest rows that pass the filter. A bound of the distance and IS NOT NULL of the key drop none of

@@ -156,6 +156,7 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     cache->wanted = wanted;
     cache->next_wanted = wanted;
     cache->least_wanted = wanted;
+    cache->within = no_bound;
     cache->is_filtered = state->plan.filtered;
     cache->current = no_query;
     cache->near_query = no_query;
@@ -327,7 +328,7 @@ void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
     if (next->query_count == 0) return;
-    begin_next_batch(&state->caches[0], queries_of(*next, 0), &next->ahead, next->context);
+    begin_next_batch(&state->caches[0], queries_of(*next, 0), no_bound, &next->ahead, next->context);
 }
 
 // Get the next batch: its rows, their queries and answers. False after the last row.

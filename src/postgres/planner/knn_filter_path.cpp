@@ -2,6 +2,7 @@
 #include "postgres/planner/knn_filter_path.h"
 
 #include "postgres/am/cost.h"
+#include "postgres/am/distance_bound.h"
 #include "postgres/am/methods.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -26,31 +27,22 @@ namespace pgwarp
 namespace
 {
 
+// The share of rows within the usual bound of a search that takes one. PostgreSQL takes a third, of any inequality.
+constexpr Selectivity usual_within = 0.001;
+
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// Whether a clause is an upper bound of the distance that the index orders by, with a constant value.
-bool bounds_distance(const RestrictInfo* info, const Node* distance)
-{
-    if (info->pseudoconstant || !IsA(info->clause, OpExpr)) return false;
-    const auto* comparison = reinterpret_cast<const OpExpr*>(info->clause);
-    const int place = find_bound_value(comparison);
-    if (place == 0) return false;
-    Node* value = static_cast<Node*>(list_nth(comparison->args, place - 1));
-    return equal(list_nth(comparison->args, 2 - place), distance) && !contain_var_clause(value) &&
-           !contain_volatile_functions(value) && !contain_subplans(value);
-}
-
 // Whether a clause is false for the last rows of the scan only: a bound of the distance or IS NOT NULL of the key.
-bool drops_last_rows(const RestrictInfo* info, const Node* distance)
+bool drops_last_rows(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* info, const Node* distance)
 {
-    return bounds_distance(info, distance) || is_key_not_null(info, distance);
+    return bounds_distance(root, rel->relid, info, distance) || is_key_not_null(info, distance);
 }
 
 // Whether such a clause may end the scan. The number of rows read then depends on distances of rows that other clauses
 // may hide, so PostgreSQL's rule for index conditions applies.
-bool may_end_scan(RestrictInfo* info, RelOptInfo* rel, const Node* distance)
+bool may_end_scan(PlannerInfo* root, RelOptInfo* rel, RestrictInfo* info, const Node* distance)
 {
-    return drops_last_rows(info, distance) && restriction_is_securely_promotable(info, rel);
+    return drops_last_rows(root, rel, info, distance) && restriction_is_securely_promotable(info, rel);
 }
 
 Node* distance_of(const IndexPath* path)
@@ -136,13 +128,16 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
-        if (!drops_last_rows(clause, distance_of(path))) {
+        if (!drops_last_rows(root, rel, clause, distance_of(path))) {
             others = lappend(others, clause);
-        } else if (bounds_distance(clause, distance_of(path)) && may_end_scan(clause, rel, distance_of(path))) {
+        } else if (bounds_distance(root, rel->relid, clause, distance_of(path)) &&
+                   may_end_scan(root, rel, clause, distance_of(path))) {
             bounds = lappend(bounds, clause);
         }
     }
-    const Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
+    Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
+    const bool searches_within = find_access_method(path->indexinfo)->takes_bound;
+    if (bounds != NIL && searches_within) within = Min(within, usual_within);
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
     CustomPath* made = make_custom_path(&without_filter(root, path, clauses)->path, &path_methods);
     made->path.pathtarget = path->path.pathtarget;
@@ -159,7 +154,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     return made;
 }
 
-Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
+Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
     const auto* index = reinterpret_cast<const IndexPath*>(linitial(path->custom_paths));
     List* filters = NIL;
@@ -170,7 +165,7 @@ Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tar
         if (clause->pseudoconstant || list_member_ptr(static_cast<List*>(lsecond(path->custom_private)), clause))
             continue;
         filters = lappend(filters, clause->clause);
-        if (may_end_scan(clause, rel, distance_of(index))) bounds = lappend(bounds, clause->clause);
+        if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);
     }
     Plan* plan = make_custom_plan(path, targets, plans, static_cast<List*>(copyObjectImpl(bounds)),
                                   list_make1(linitial(path->custom_private)), &knn_filter_scan_methods);
@@ -178,9 +173,17 @@ Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tar
     return plan;
 }
 
-// Returns the KnnFilter path that replaces an index path; paths without a filter and paths of other access methods are
-// returned unchanged.
-Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
+void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+{
+    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (entry->rtekind != RTE_RELATION) return;
+    ListCell* cell;
+    foreach (cell, rel->pathlist) lfirst(cell) = with_knn_filter(root, rel, static_cast<Path*>(lfirst(cell)));
+}
+
+}  // namespace
+
+Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path)
 {
     if (!IsA(path, IndexPath)) return path;
     const auto* index = reinterpret_cast<const IndexPath*>(path);
@@ -188,16 +191,6 @@ Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
     List* clauses = filter_clauses(index);
     return clauses != NIL ? &make_filter_path(root, rel, index, clauses)->path : path;
 }
-
-void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
-{
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
-    if (entry->rtekind != RTE_RELATION) return;
-    ListCell* cell;
-    foreach (cell, rel->pathlist) lfirst(cell) = with_filter_above(root, rel, static_cast<Path*>(lfirst(cell)));
-}
-
-}  // namespace
 
 Path* path_below_knn_filter(const Path* path)
 {

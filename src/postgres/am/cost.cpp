@@ -28,8 +28,6 @@ namespace pgwarp
 namespace
 {
 
-// The cost of a round trip to the engine in the planner's units: about twenty cached page reads.
-constexpr double round_trip_cost = 20.0;
 // The cost of comparing one dimension, in units of cpu_operator_cost, on a CPU, and the speed-up of a GPU. A row costs
 // row_dimensions more.
 constexpr double dimension_operators = 0.08;

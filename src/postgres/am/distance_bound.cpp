@@ -1,11 +1,14 @@
 #include "postgres/am/distance_bound.h"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -134,6 +137,22 @@ bool split_bound(const Expr* clause, UpperBound* bound)
         return true;
     }
     return false;
+}
+
+double bound_as_double(Datum value, Oid type)
+{
+    switch (type) {
+        case INT2OID:
+            return DatumGetInt16(value);
+        case INT4OID:
+            return DatumGetInt32(value);
+        case INT8OID:
+            return static_cast<double>(DatumGetInt64(value));
+        default: {
+            const double bound = type == FLOAT4OID ? double{DatumGetFloat4(value)} : DatumGetFloat8(value);
+            return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+        }
+    }
 }
 
 bool is_same_distance(Node* expression, const Node* distance)

@@ -21,6 +21,10 @@ struct UpperBound {
 // Splits a comparison of floats or integers; false for other clauses.
 bool split_bound(const Expr* clause, UpperBound* bound);
 
+// Returns the value of a bound, of one of the types that split_bound() knows. A comparison with NaN is true for all
+// distances, as NaN sorts last: for NaN, infinity.
+double bound_as_double(Datum value, Oid type);
+
 // Whether an expression always equals `distance`, an ordering expression of an index: the same operator with its
 // arguments in either order where it commutes, its function, or edit_distance() where that is its integer form.
 bool is_same_distance(Node* expression, const Node* distance);

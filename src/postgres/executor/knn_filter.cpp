@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/am/distance_bound.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -105,32 +106,14 @@ void end_rows(KnnFilterState* state)
     let_flow(state);
 }
 
-double to_double(Datum value, Oid type)
-{
-    switch (type) {
-        case FLOAT4OID:
-            return double{DatumGetFloat4(value)};
-        case INT2OID:
-            return DatumGetInt16(value);
-        case INT4OID:
-            return DatumGetInt32(value);
-        case INT8OID:
-            return static_cast<double>(DatumGetInt64(value));
-        default:
-            return DatumGetFloat8(value);
-    }
-}
-
 // Returns the largest distance that passes; NaN where the value is null.
 double evaluate_bound(KnnFilterState* state, const Bound& bound)
 {
     bool is_null = false;
     const Datum datum = ExecEvalExprSwitchContext(bound.value, state->custom.ss.ps.ps_ExprContext, &is_null);
     if (is_null) return std::numeric_limits<double>::quiet_NaN();
-    const double value = to_double(datum, exprType(reinterpret_cast<Node*>(bound.value->expr)));
-    // A comparison with NaN is true for all distances, as NaN sorts last: it bounds nothing.
-    if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-    return bound.strict ? std::nextafter(value, lowest) : value;
+    const double value = bound_as_double(datum, exprType(reinterpret_cast<Node*>(bound.value->expr)));
+    return bound.strict && std::isfinite(value) ? std::nextafter(value, lowest) : value;
 }
 
 // Returns the least of the bounds; NaN when one of them is null.

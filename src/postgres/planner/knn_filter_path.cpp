@@ -29,6 +29,8 @@ namespace
 
 // The share of rows within the usual bound of a search that takes one. PostgreSQL takes a third, of any inequality.
 constexpr Selectivity usual_within = 0.001;
+// The cost of such a search as a share of that of one without a bound.
+constexpr double bounded_search = 0.05;
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
@@ -66,8 +68,10 @@ List* filter_clauses(const IndexPath* path)
     return filters;
 }
 
-// Collects the columns of expressions; the distance counts as a column if the scan returns it.
+// Collects the relation's columns in expressions; the distance counts as a column if the scan returns it. Columns of an
+// outer relation are parameters of the nested loop.
 struct NeededColumns {
+    Index relation;
     PathTarget* target;
     Node* distance;  // null: the scan does not return it
 };
@@ -78,7 +82,8 @@ bool add_columns(Node* node, void* context)
     if (node == nullptr) return false;
     if (needed->distance != nullptr && equal(node, needed->distance)) return false;
     if (IsA(node, Var)) {
-        if (castNode(Var, node)->varlevelsup == 0)
+        const auto* column = castNode(Var, node);
+        if (column->varlevelsup == 0 && static_cast<Index>(column->varno) == needed->relation)
             add_new_column_to_pathtarget(needed->target, reinterpret_cast<Expr*>(node));
         return false;
     }
@@ -89,7 +94,7 @@ bool add_columns(Node* node, void* context)
 PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* clauses)
 {
     Node* distance = path->path.pathtype == T_IndexOnlyScan ? distance_of(path) : nullptr;
-    NeededColumns needed = {copy_pathtarget(path->path.pathtarget), distance};
+    NeededColumns needed = {path->path.parent->relid, copy_pathtarget(path->path.pathtarget), distance};
     ListCell* cell;
     foreach (cell, clauses) add_columns(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), &needed);
     return set_pathtarget_cost_width(root, needed.target);
@@ -136,8 +141,11 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
         }
     }
     Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
-    const bool searches_within = find_access_method(path->indexinfo)->takes_bound;
-    if (bounds != NIL && searches_within) within = Min(within, usual_within);
+    Cost search = path->path.startup_cost;
+    if (bounds != NIL && find_access_method(path->indexinfo)->takes_bound) {
+        within = Min(within, usual_within);
+        search = Min(search, round_trip_cost + search * bounded_search);
+    }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
     CustomPath* made = make_custom_path(&without_filter(root, path, clauses)->path, &path_methods);
     made->path.pathtarget = path->path.pathtarget;
@@ -146,11 +154,12 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     // Rows beyond a bound are never read, but the number of rows within it is seldom known. With the planner's guess
     // the index is cheaper than a sequential scan, which is right for the usual bounds.
     const Cost rest = path->path.total_cost - path->path.startup_cost;
-    made->path.total_cost = path->path.startup_cost + rest * Min(1.0, Max(0.0, within));
+    made->path.startup_cost = search;
+    made->path.total_cost = search + rest * Min(1.0, Max(0.0, within));
     // A clause that the index's predicate implies is no filter of its scan.
     List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
     // The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
-    made->custom_private = list_make2(makeFloat(psprintf("%.9e", passing)), implied);
+    made->custom_private = list_make3(makeFloat(psprintf("%.9e", passing)), implied, bounds);
     return made;
 }
 
@@ -197,6 +206,11 @@ Path* path_below_knn_filter(const Path* path)
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
     return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+}
+
+List* bounds_of_knn_filter(const Path* path)
+{
+    return static_cast<List*>(lthird(reinterpret_cast<const CustomPath*>(path)->custom_private));
 }
 
 void init_knn_filter()

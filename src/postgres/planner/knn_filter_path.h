@@ -17,6 +17,9 @@ void init_knn_filter();
 // returned unchanged.
 Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path);
 
+// Returns the clauses (RestrictInfo) of a KnnFilter path that bound the distance and may end the scan.
+List* bounds_of_knn_filter(const Path* path);
+
 // Returns the path below a KnnFilter; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 

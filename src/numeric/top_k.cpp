@@ -102,9 +102,9 @@ TopK::TopK(std::size_t k) : k_(k)
 }
 
 // Cut as soon as there are k candidates, to get a threshold early, and then each time the buffer is full.
-void TopK::insert(Candidate candidate)
+void TopK::insert(std::uint64_t key)
 {
-    buffer_.push_back(candidate);
+    buffer_.push_back(key);
     const bool first_threshold = buffer_.size() == k_ && threshold_ == std::numeric_limits<float>::infinity();
     if (first_threshold || buffer_.size() >= 2 * k_ + 64) cut();
 }
@@ -114,10 +114,9 @@ void TopK::cut()
 {
     if (k_ == 0) return buffer_.clear();
     if (buffer_.size() < k_) return;
-    const auto last = buffer_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-    std::nth_element(buffer_.begin(), last, buffer_.end());
-    threshold_ = last->score;
+    select_smallest(buffer_, k_);
     buffer_.resize(k_);
+    threshold_ = candidate_of(buffer_.back()).score;
 }
 
 void TopK::push_block(const float* scores, std::size_t count, std::uint32_t first_row)
@@ -137,16 +136,18 @@ void TopK::push_block(const float* scores, std::size_t count, std::uint32_t firs
 // order of merges.
 void TopK::merge(const TopK& other)
 {
-    for (const Candidate& candidate : other.buffer_) {
-        if (candidate.score <= threshold_) insert(candidate);
+    for (const std::uint64_t key : other.buffer_) {
+        if (candidate_of(key).score <= threshold_) insert(key);
     }
 }
 
 std::vector<Candidate> TopK::take_sorted()
 {
     cut();
-    std::sort(buffer_.begin(), buffer_.end());
-    return std::move(buffer_);
+    std::ranges::sort(buffer_);
+    std::vector<Candidate> sorted(buffer_.size());
+    std::ranges::transform(buffer_, sorted.begin(), candidate_of);
+    return sorted;
 }
 
 }  // namespace pgwarp

@@ -6,21 +6,13 @@
 #include <limits>
 #include <vector>
 
+#include "numeric/ordered_keys.h"
+
 namespace pgwarp
 {
 
-// A row with its score, ordered by (score, row).
-struct Candidate {
-    float score;
-    std::uint32_t row;
-    bool operator<(const Candidate& other) const
-    {
-        return score != other.score ? score < other.score : row < other.row;
-    }
-};
-
 // Keeps the k smallest candidates of a stream. Instead of a heap there is a buffer of candidates below the threshold;
-// it is cut back with nth_element when full, so most pushes cost one comparison.
+// it is cut back when full, so most pushes cost one comparison.
 class TopK
 {
 public:
@@ -30,7 +22,7 @@ public:
     float threshold() const { return threshold_; }
     void push(float score, std::uint32_t row)
     {
-        if (score < threshold_) insert({score, row});
+        if (score < threshold_) insert(ordered_key(score, row));
     }
     // Pushes scores[i] with row first_row + i; the comparison with the threshold is vectorised.
     void push_block(const float* scores, std::size_t count, std::uint32_t first_row);
@@ -42,12 +34,12 @@ public:
     std::vector<Candidate> take_sorted();
 
 private:
-    void insert(Candidate candidate);
+    void insert(std::uint64_t key);
     void cut();
 
     std::size_t k_;
     float threshold_ = std::numeric_limits<float>::infinity();
-    std::vector<Candidate> buffer_;
+    std::vector<std::uint64_t> buffer_;  // keys of candidates
 };
 
 }  // namespace pgwarp

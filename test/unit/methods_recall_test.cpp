@@ -1,8 +1,11 @@
 // Recall measured by searches, with a searcher whose answers are predictable.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
+#include "methods/recall/curve.h"
 #include "methods/recall/searches.h"
 #include "numeric/sample.h"
 
@@ -32,12 +35,14 @@ public:
             }
         }
         searches_.insert({batch.effort, batch.k});
+        largest_query_ = *std::max_element(batch.queries.begin(), batch.queries.begin() + std::ptrdiff_t(batch.count));
     }
     void search_exact(const SearchBatch&, double, std::uint32_t, std::vector<RowResult>&, ThreadPool&) const override {}
     double search_cost(const SearchBatch&) const override { return 1; }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
     mutable std::multiset<std::pair<std::int64_t, std::uint32_t>> searches_;  // effort and k
+    mutable float largest_query_ = 0;                                         // of the last search
 
 private:
     std::size_t rows_;
@@ -109,6 +114,56 @@ TEST(Recall, NarrowSearchesAreMadeOnce)
     EXPECT_EQ(curve.points[0].recall[3], 1);
     EXPECT_EQ(searcher.searches_.count({1000, 1000}), 1U);
     EXPECT_EQ(searcher.searches_.count({10, 10}), 1U);
+}
+
+// The search of a width serves the effort near it.
+TEST(Recall, EffortsNearAWidthMoveToIt)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(5000, 2);
+    const std::vector<float> queries(query_count);
+    const auto truth = first_rows(5000);
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
+    const RecallRules rules{.efforts = {3, 5, 9, 12}, .steps_of_k = 1, .effort_is_width = true};
+    const Calibration curve = measure_recall(input, rules, quiet, pool);
+    ASSERT_EQ(curve.count, 4U);
+    EXPECT_EQ(curve.points[1].effort, 5);
+    EXPECT_EQ(curve.points[2].effort, 10);
+    EXPECT_EQ(curve.points[3].effort, 11);
+    EXPECT_EQ(searcher.searches_.count({10, 10}), 1U);
+}
+
+// Queries ascend by row, and a table's first rows may differ from the others.
+TEST(Recall, FewQueriesAreSpreadOverTheSample)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(5000, 2);
+    std::vector<float> queries(query_count);
+    std::iota(queries.begin(), queries.end(), 0.0F);
+    const auto truth = first_rows(5000);
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
+    measure_recall(input, {.efforts = {4096}, .effort_is_width = true}, quiet, pool);
+    EXPECT_GE(searcher.largest_query_, 50);
+}
+
+// Of 100 queries the first 20 are easy. Measured alone at a larger effort, they tell the gain, not the recall of all.
+TEST(RecallCurve, FewerQueriesTellTheGain)
+{
+    RecallCurve curve(100);
+    RecallCurve::Shares shares(100, {0.6F, 0.6F, 0.6F, -1});
+    const auto easy = [](std::size_t q) { return q % 2 == 0 ? 0.85F : 0.95F; };
+    for (std::size_t q = 0; q < 20; ++q) shares[q] = {easy(q), easy(q), easy(q), -1};
+    curve.add(10, shares);
+    const float before = curve.calibration().points[0].recall[0];
+    EXPECT_LT(before, 0.66);
+    std::fill(shares.begin(), shares.end(), std::array{-1.0F, -1.0F, -1.0F, -1.0F});
+    for (std::size_t q = 0; q < 20; ++q) shares[q] = {easy(q), easy(q) + 0.05F, easy(q) - 0.1F, -1};
+    curve.add(20, shares);
+    const CalibrationPoint point = curve.calibration().points[1];
+    EXPECT_NEAR(point.recall[0], before, 1e-6);
+    EXPECT_NEAR(point.recall[1], before + 0.05, 1e-6);
+    EXPECT_NEAR(point.recall[2], before, 1e-6);
+    EXPECT_EQ(point.recall[3], -1);
 }
 
 // The rows that can be found decide which k are measured, not those that are dead.

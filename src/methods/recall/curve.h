@@ -24,19 +24,31 @@ public:
         : queries_(queries), nearer_first_(nearer_first)
     {
     }
-    // shares[column] = share of the true neighbours that a query found, at the k of the column with the lowest recall,
-    // the same k for all queries. Shares do not fall with effort, except by chance. Negative: the column is not
-    // measured.
-    void add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
+    // [queries][column]: the share of the true neighbours that a query found, at the k of the column with the lowest
+    // recall, the same k for all queries. Negative: the query is not measured in the column.
+    using Shares = std::vector<std::array<float, 4>>;
+    // Efforts ascend. Shares do not fall with effort, except by chance.
+    void add(std::int64_t effort, const Shares& shares);
     // Adds an effort that finds all rows for every query: recall 1.
-    void add_complete(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
+    void add_complete(std::int64_t effort, const Shares& shares);
     // Points in growing effort. More effort finds no less: each point takes the largest recall up to its own.
     Calibration calibration() const;
 
+    struct Estimate {
+        double mean = 0;
+        double variance = 0;      // of the mean
+        std::size_t queries = 0;  // that the mean rests on
+    };
+
 private:
+    Estimate mean_of_column(std::size_t column, const Shares& shares) const;
+    Estimate estimate_of_column(std::size_t column, const Shares& shares) const;
+
     std::size_t queries_;
     bool nearer_first_;
     Calibration points_;
+    Shares shares_;  // of the last point
+    std::array<Estimate, 4> estimates_;
 };
 
 }  // namespace pgwarp

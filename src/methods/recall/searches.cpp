@@ -5,9 +5,11 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "methods/recall/curve.h"
+#include "numeric/sample.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp
@@ -20,6 +22,7 @@ constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;   // queries
 constexpr std::int64_t widest_with_all = 96;  // the largest effort that is measured with all queries
 constexpr double enough_recall = 0.9985;      // more effort is not worth measuring
+constexpr double most_moved = 1.15;           // factor between an effort and the width that takes its place
 
 // Where values are estimates, recall is limited to the candidates that the backend ranks. Wider searches are not
 // measured when recall has not risen over this many points, the hundred nearest rows included.
@@ -71,6 +74,13 @@ double mean_of(std::span<const float> shares)
     return measured == 0 ? 0 : sum / static_cast<double>(measured);
 }
 
+std::uint32_t reversed_bits(std::uint32_t number)
+{
+    std::uint32_t reversed = 0;
+    for (std::uint32_t bit = 0; bit < 32; ++bit) reversed |= (number >> bit & 1U) << (31 - bit);
+    return reversed;
+}
+
 // A column's effort serves every k from the column before up to its own. At one effort recall may rise or fall with k:
 // it falls where rows are missed along the way, and rises where the search is as wide as k asks for or where estimates
 // limit it; where clusters hold fewer rows than k it does both. So each column is measured at several k, and its recall
@@ -83,15 +93,17 @@ public:
     {
         for (std::size_t column = 0; column < 4; ++column)
             ks_[column] = measured_ks(column, input.rows, kind(), rules.steps_of_k);
+        efforts_ = rules.effort_is_width ? efforts_at_widths() : rules.efforts;
+        spread_queries();
     }
 
     Calibration run()
     {
         RecallCurve curve(input_.truth.size());
-        for (std::size_t i = 0; i < rules_.efforts.size(); ++i) {
-            progress_.report("calibrating", i, rules_.efforts.size());
-            measure(rules_.efforts[i]);
-            curve.add(rules_.efforts[i], shares_);
+        for (std::size_t i = 0; i < efforts_.size(); ++i) {
+            progress_.report("calibrating", i, efforts_.size());
+            measure(efforts_[i]);
+            curve.add(efforts_[i], shares_);
             if (is_enough(curve.calibration())) break;
         }
         return curve.calibration();
@@ -101,12 +113,43 @@ private:
     ResultKind kind() const { return input_.searcher.result_kind(); }
     std::size_t width(std::size_t k) const { return search_width({kind()}, static_cast<std::uint32_t>(k)); }
 
+    // Samples ascend by row. In the order of their reversed bits (van der Corput), any first queries are spread over
+    // all rows.
+    void spread_queries()
+    {
+        numbers_.resize(input_.truth.size());
+        std::iota(numbers_.begin(), numbers_.end(), 0U);
+        std::ranges::sort(numbers_, {}, reversed_bits);
+        if (!numbers_.empty())
+            queries_ = gather_rows(input_.queries.data(), input_.queries.size() / numbers_.size(), numbers_);
+    }
+
+    // The widths of the measured k take the place of the efforts near them, because these searches are made anyhow.
+    std::vector<std::int64_t> efforts_at_widths() const
+    {
+        std::vector<std::int64_t> efforts = rules_.efforts;
+        for (const std::vector<std::uint32_t>& ks : ks_) {
+            for (const std::uint32_t k : ks) {
+                const double wanted = static_cast<double>(width(k));
+                const auto apart = [wanted](std::int64_t effort) {
+                    return std::abs(std::log(static_cast<double>(effort) / wanted));
+                };
+                const auto nearest = std::ranges::min_element(efforts, {}, apart);
+                if (nearest != efforts.end() && apart(*nearest) < std::log(most_moved))
+                    *nearest = static_cast<std::int64_t>(wanted);
+            }
+        }
+        std::ranges::sort(efforts);
+        const auto repeated = std::ranges::unique(efforts);
+        efforts.erase(repeated.begin(), repeated.end());
+        return efforts;
+    }
+
     // Measures all columns at an effort into shares_.
     void measure(std::int64_t effort)
     {
         const Shares before = std::exchange(shares_, Shares(input_.truth.size(), {-1, -1, -1, -1}));
-        const Results widest =
-            rules_.effort_is_width ? search(effort, widest_within(effort), queries_of(effort)) : Results();
+        const Results& widest = rules_.effort_is_width ? results_at(effort) : no_results_;
         for (std::size_t column = 0; column < 4; ++column) {
             if (!rules_.effort_is_width && finds_enough(before, column)) {
                 for (std::size_t q = 0; q < shares_.size(); ++q) shares_[q][column] = before[q][column];
@@ -119,6 +162,7 @@ private:
             }
             for (std::size_t q = 0; q < worst.size(); ++q) shares_[q][column] = worst[q];
         }
+        results_.erase(effort);
     }
 
     std::vector<float> shares_at(std::int64_t effort, std::uint32_t k, const Results& widest)
@@ -185,17 +229,22 @@ private:
     const std::vector<float>& narrow(std::size_t k)
     {
         std::vector<float>& shares = narrow_[k];
-        if (shares.empty()) {
-            const auto kept = static_cast<std::int64_t>(width(k));
-            shares = shares_of(search(kept, width(k), queries_of(kept)), k);
-        }
+        if (shares.empty()) shares = shares_of(results_at(static_cast<std::int64_t>(width(k))), k);
         return shares;
+    }
+
+    // The results for the largest measured k that the effort suffices for, kept until the effort itself is measured.
+    const Results& results_at(std::int64_t effort)
+    {
+        const auto [place, is_new] = results_.try_emplace(effort);
+        if (is_new) place->second = search(effort, widest_within(effort), queries_of(effort));
+        return place->second;
     }
 
     Results search(std::int64_t effort, std::size_t k, std::size_t queries) const
     {
         SearchBatch batch;
-        batch.queries = input_.queries;
+        batch.queries = queries_;
         batch.count = queries;
         batch.k = static_cast<std::uint32_t>(k);
         batch.effort = effort;
@@ -211,11 +260,12 @@ private:
     {
         std::vector<float> shares(results.size());
         for (std::size_t q = 0; q < shares.size(); ++q) {
+            const std::uint32_t number = numbers_[q];
             // With fewer true neighbours than k, only the results of a search for that number count.
-            const auto truth = std::span(input_.truth[q]).first(std::min(k, input_.truth[q].size()));
-            const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[q];
+            const auto truth = std::span(input_.truth[number]).first(std::min(k, input_.truth[number].size()));
+            const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[number];
             shares[q] = input_.distances.empty() ? share_found(results[q], truth, own, width(truth.size()))
-                                                 : share_as_near(results[q], input_.distances[q], k);
+                                                 : share_as_near(results[q], input_.distances[number], k);
         }
         return shares;
     }
@@ -225,9 +275,14 @@ private:
     const std::uint64_t dead_version_;
     const BuildProgress& progress_;
     ThreadPool& pool_;
+    std::vector<std::uint32_t> numbers_;                // of the queries in the input
+    std::vector<float> queries_;                        // in the order of numbers_
     std::array<std::vector<std::uint32_t>, 4> ks_;      // measured in each column
+    std::vector<std::int64_t> efforts_;                 // that are measured, ascending
     Shares shares_;                                     // of the last effort
     std::map<std::size_t, std::vector<float>> narrow_;  // by k
+    std::map<std::int64_t, Results> results_;           // by effort
+    const Results no_results_;
 };
 
 }  // namespace

@@ -40,6 +40,7 @@ struct SettingDescription {
     const char* refusal = nullptr;
     bool overrides_calibration = false;  // such a search does not promise pgwarp.recall
     bool is_effort = false;              // the value is an effort of the calibration
+    bool ends_early = false;             // such a search of a complete method may miss rows
 };
 
 // A kind of rows and a metric that the method searches them by. There is an operator class for each.

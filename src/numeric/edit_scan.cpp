@@ -279,12 +279,13 @@ HWY_EXPORT(scan_rows);
 namespace
 {
 
-void compare_row_by_row(const TextView& pattern, const RowView& rows, std::span<const std::uint32_t> ids,
-                        std::uint32_t at_most, std::span<std::uint32_t> out)
+void compare_row_by_row(const TextView& pattern, EditKind kind, const RowView& rows, std::span<const std::uint32_t> ids,
+                        std::uint32_t at_most, std::span<std::uint32_t> out, const EditPoll& poll)
 {
     std::vector<std::uint64_t> memory(EditPattern::memory_words(pattern));
-    const EditPattern compared(pattern, EditKind::levenshtein, memory.data());
-    for (std::size_t i = 0; i < ids.size(); ++i) out[i] = compared.distance(view_text(rows.list(ids[i])), at_most);
+    const EditPattern compared(pattern, kind, memory.data());
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        out[i] = compared.distance(view_text(rows.list(ids[i])), at_most, poll);
 }
 
 }  // namespace
@@ -309,18 +310,19 @@ EditMasks::EditMasks(const TextView& pattern)
     }
 }
 
-EditScan::EditScan(const TextView& pattern)
+EditScan::EditScan(const TextView& pattern, EditKind kind)
     : words_(text_words(pattern.length, pattern.bytes_each)),
-      masks_(pattern.length <= EditMasks::most_characters ? pattern : TextView())
+      kind_(kind),
+      masks_(kind == EditKind::levenshtein && pattern.length <= EditMasks::most_characters ? pattern : TextView())
 {
     std::copy_n(static_cast<const std::uint32_t*>(pattern.characters), words_.size() - 1, words_.begin() + 1);
     words_[0] = pattern.length | (pattern.bytes_each >> 1) << text_length_bits;
 }
 
 void EditScan::distances(const RowView& rows, std::span<const std::uint32_t> ids, std::uint32_t at_most,
-                         std::span<std::uint32_t> out) const
+                         std::span<std::uint32_t> out, const EditPoll& poll) const
 {
-    if (masks_.length() == 0) return compare_row_by_row(view_text(words_), rows, ids, at_most, out);
+    if (masks_.length() == 0) return compare_row_by_row(view_text(words_), kind_, rows, ids, at_most, out, poll);
     HWY_DYNAMIC_DISPATCH(scan_rows)(masks_, rows, ids.data(), ids.size(), at_most, out.data());
 }
 

@@ -127,6 +127,9 @@ const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevic
     const MethodDescription* description = find_description(shape.method);
     if (description != nullptr && !takes_elements(*description, shape.element))
         throw BadRequest("this index method takes no rows of such elements");
+    // Of the distances of text a device knows the Levenshtein distance at most.
+    const auto metric = static_cast<Metric>(shape.metric);
+    if (is_of_text(metric) && metric != Metric::edit) on = MirrorDevice::cpu;
     // Bits and lists are the CPU's whatever the device.
     const bool cpu_only = bits || is_list(shape.element);
     const MethodFactory* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);

@@ -1,8 +1,9 @@
 // The search of one text among those of an index (GENIE, section 6.1). Every answer is exact; counts of shared grams
 // only tell which comparisons can be left out.
 //
-// A text within distance tau of a query Q has a length L within tau of |Q|, and shares at least
-// least_shared_grams(|Q|, L, tau) keywords with it (theorem 6.1). The search first compares the texts within a small
+// A text within distance tau of a query Q has a length L within tau of |Q| (where the distance is to the nearest
+// substring, at least |Q| - tau), and shares at least
+// QueryBounds::least_shared() keywords with it (theorem 6.1). The search first compares the texts within a small
 // distance, because few share so many keywords. Where fewer than k are that near, the texts that share most keywords
 // are candidates, and their k-th distance is tau. A text that is no candidate shares no more keywords than the last
 // candidate: where that is less than the bound, the answer is proved (theorem 6.2). Otherwise all texts within tau are
@@ -42,10 +43,12 @@ TextIndex make_text_index(TextsByLength texts, const GramForm& form, ThreadPool&
 struct TextQuery {
     TextView text;
     std::uint32_t k = 0;
-    RowBitmap dead;                        // places
-    RowResult after = {-1, 0};             // results up to this one, in order of (distance, row), are left out
-    std::uint32_t within = no_edit_limit;  // texts that are farther are left out
+    RowBitmap dead;                         // places
+    RowResult after = {-1, 0};              // results up to this one, in order of (distance, row), are left out
+    EditKind kind = EditKind::levenshtein;  // the query is the pattern
+    std::uint32_t within = no_edit_limit;   // texts that are farther are left out
     std::uint32_t least_candidates = 500;
+    bool one_round = false;  // candidates will do, unless `within` or `after` is given
     const CancelToken* cancel = nullptr;
 };
 

@@ -6,6 +6,7 @@
 #include "postgres/am/element_type.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
+#include "protocol/search_bound.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -149,6 +150,21 @@ bytea* parse_method_options(const MethodDescription& method, Datum options, bool
     return stored;
 }
 
+bool is_complete(Relation index)
+{
+    return access_method_of(index).complete;
+}
+
+bool is_complete(Relation index, const ParameterList& settings)
+{
+    const MethodDescription& method = access_method_of(index);
+    if (!is_complete(index) || (method.takes_bound && within_of(settings) < no_bound)) return is_complete(index);
+    for (const SettingDescription& setting : method.settings) {
+        if (setting.ends_early && settings.get(setting.parameter, 0) != 0) return false;
+    }
+    return true;
+}
+
 double index_recall(Relation index)
 {
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
@@ -203,7 +219,7 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
 bool compares(Metric metric, ElementType element)
 {
     if (is_of_bits(metric)) return element == ElementType::bit;
-    if (metric == Metric::edit) return element == ElementType::text;
+    if (is_of_text(metric)) return element == ElementType::text;
     return element == ElementType::float32 || element == ElementType::float16;
 }
 

@@ -50,8 +50,8 @@ void ask_for_places(Relation index, SearchRequest* request)
 void prepare_in_style(const SearchStyle& style, Relation index, const IndexState& state, uint32 wanted,
                       SearchRequest* request)
 {
-    style.prepare(index, state, wanted, request);
     set_within(&request->settings, style.within);
+    style.prepare(index, state, wanted, request);
     if (style.with_places) ask_for_places(index, request);
 }
 

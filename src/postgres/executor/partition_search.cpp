@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "postgres/am/methods.h"
+#include "postgres/am/index_options.h"
 #include "postgres/client/row_pieces.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/scan/filtered_scan.h"
@@ -150,7 +150,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     if (answer.part == nullptr) return true;
     // Without results, or if rows may have been missed, later searches may find nearer rows.
     const SearchReply& reply = answer.part->reply;
-    if (answer.count == 0 || !access_method_of(scan->scan->iss_RelationDesc).complete) return false;
+    if (answer.count == 0 || !is_complete(scan->scan->iss_RelationDesc, answer.part->request.settings)) return false;
     if (reply.kind == ResultKind::approximate) return false;
     for (uint32 i = 0; i < answer.count; ++i) {
         *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);

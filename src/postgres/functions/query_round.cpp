@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "postgres/am/index_options.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/settings.h"
 
@@ -64,7 +65,7 @@ const float* query_at(const QueryBatch* batch, uint32 query)
 
 bool goes_by_rungs(const SearchTarget* target, const QueryBatch* batch, ResultKind kind)
 {
-    return batch->own == nullptr && has_rungs(access_method_of(target->index), kind);
+    return batch->own == nullptr && has_rungs(is_complete(target->index), kind);
 }
 
 bool rank_results(const Round& round, uint32 query, const Result* results, uint32 count, const SearchReply& reply,

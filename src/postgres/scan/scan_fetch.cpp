@@ -2,6 +2,7 @@
 // continuations until every row was offered.
 #include <limits>
 
+#include "postgres/am/index_options.h"
 #include "postgres/client/loader.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
@@ -139,33 +140,32 @@ void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
 }
 
 // Record the depth and the completeness of a search.
-void note_search(Progress* now, const MethodDescription& method, const SearchRequest& request,
-                 const SearchResults& found)
+void note_search(Progress* now, bool complete, const SearchRequest& request, const SearchResults& found)
 {
     const uint32 count = now->batch.count;
     const bool wider = !now->continuation && found.count > now->wanted;
     now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
     // Approximate results come in the order of their codes, also in a continuation.
-    now->exact = method.complete || (now->continuation && found.header.kind != ResultKind::approximate);
+    now->exact = complete || (now->continuation && found.header.kind != ResultKind::approximate);
     now->last_was_dry = found.count + found.dropped < request.k;
     now->last_wanted = now->wanted;
     now->searches++;
 }
 
 // Choose the next search.
-void advance(Progress* now, const MethodDescription& method, bool filtered, const SearchResults& found)
+void advance(Progress* now, bool complete, bool filtered, const SearchResults& found)
 {
     const bool dry = now->last_was_dry;
-    const bool by_rungs = !filtered && has_rungs(method, found.header.kind);
+    const bool by_rungs = !filtered && has_rungs(complete, found.header.kind);
     const uint32 rungs = rungs_of(now->wanted);
     const bool ahead = now->ahead != nullptr;  // prefetched answers have no cursor
     if (now->continuation) {
         now->exhausted = dry;
         now->cursor = found.header.last;
         now->wanted = Min(now->wanted * 2, max_k);
-    } else if (method.complete && dry) {
+    } else if (complete && dry) {
         now->exhausted = true;
-    } else if (method.complete && !ahead) {
+    } else if (complete && !ahead) {
         now->continuation = true;
         now->cursor = found.header.last;
         now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
@@ -218,9 +218,10 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
-        note_search(&now, access_method_of(index), request, found);
+        const bool complete = is_complete(index, request.settings);
+        note_search(&now, complete, request, found);
         const bool by_codes = now.continuation;
-        advance(&now, access_method_of(index), state->hint.filter != nullptr, found);
+        advance(&now, complete, state->hint.filter != nullptr, found);
         choose_ready(scan, found.header.kind, by_codes);
         now.started = true;
         if (now.batch.next < now.batch.ready) return true;

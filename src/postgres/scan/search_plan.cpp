@@ -30,6 +30,14 @@ EffortChoice effort_for_all(const IndexState& state)
     return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
+// The settings of the request, and those of the session that it will get.
+ParameterList planned_settings(Relation index, const SearchRequest& request)
+{
+    ParameterList settings = request.settings;
+    add_method_settings(access_method_of(index), &settings);
+    return settings;
+}
+
 }  // namespace
 
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
@@ -44,18 +52,19 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
     return {calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
-bool has_rungs(const MethodDescription& method, ResultKind kind)
+bool has_rungs(bool complete, ResultKind kind)
 {
     // Approximate results are sorted by distances of heap rows, across all searches, so they need no rungs.
     const bool in_order = setting_iterative != static_cast<int>(IterativeSetting::relaxed);
-    return in_order && !method.complete && kind != ResultKind::approximate;
+    return in_order && !complete && kind != ResultKind::approximate;
 }
 
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const MethodDescription& method = access_method_of(index);
     const ResultPromise promise = promise_of(state);
-    if (!has_rungs(method, promise.kind)) return plan_normal_search(index, state, wanted, request);
+    if (!has_rungs(is_complete(index, planned_settings(index, *request)), promise.kind))
+        return plan_normal_search(index, state, wanted, request);
     const bool overridden = add_method_settings(method, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};

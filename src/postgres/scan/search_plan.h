@@ -19,6 +19,6 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
 // same as plan_normal_search() for a method without rungs.
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 // Whether searches with results of this kind go rung by rung.
-bool has_rungs(const MethodDescription& method, ResultKind kind);
+bool has_rungs(bool complete, ResultKind kind);
 
 }  // namespace pgwarp

@@ -17,6 +17,7 @@ namespace
 {
 
 constexpr std::uint32_t step_texts = 512;      // compared at a time
+constexpr std::uint32_t few_places = 64;       // of short lists, in an index of any size
 constexpr std::uint64_t most_cost = 1U << 22;  // of a comparison between two polls: characters times words of the query
 constexpr std::uint32_t candidates_at_a_time = 64;
 
@@ -46,6 +47,8 @@ public:
 
     // Compares all texts within this distance that may be among the first.
     void compare_within(std::uint32_t limit, ThreadPool& pool);
+    // The same by the shortest lists of the query's keywords; false where they are too long to be of use.
+    bool compare_sharing_rare(std::uint32_t limit);
     // Forgets the results of a comparison within too small a distance.
     void restart();
     // Compares the texts that share most keywords with the query. Whether no other text can be among the first.
@@ -69,7 +72,14 @@ private:
         return bounds_.least_shared(index_.texts.length(place), limit);
     }
 
+    // The places of texts whose lengths allow this distance.
+    struct Window {
+        std::uint32_t first;
+        std::uint32_t last;  // excluded
+    };
+    Window window_within(std::uint32_t limit) const;
     std::vector<Block> blocks_within(std::uint32_t limit) const;
+    bool is_left_out(std::uint32_t place, std::uint32_t limit) const;
     void compare_block(const Block& block);
     void append_near(std::uint32_t begin, std::uint32_t end, const std::uint8_t* counts,
                      std::vector<std::uint32_t>& places) const;
@@ -151,15 +161,19 @@ bool Search::compare_candidates(CountWorkspace& workspace)
     return false;
 }
 
-// Nearest lengths first.
-std::vector<Block> Search::blocks_within(std::uint32_t limit) const
+Search::Window Search::window_within(std::uint32_t limit) const
 {
     const TextsByLength& texts = index_.texts;
     const std::uint64_t shortest = length() > limit ? length() - limit : 0;
-    const std::uint32_t first = texts.first_of_length(shortest);
-    const std::uint32_t middle = texts.first_of_length(length());
-    const std::uint32_t last =
-        bounds_.bounds_longer() ? texts.first_of_length(std::uint64_t{length()} + limit + 1) : texts.count();
+    return {texts.first_of_length(shortest),
+            bounds_.bounds_longer() ? texts.first_of_length(std::uint64_t{length()} + limit + 1) : texts.count()};
+}
+
+// Nearest lengths first.
+std::vector<Block> Search::blocks_within(std::uint32_t limit) const
+{
+    const auto [first, last] = window_within(limit);
+    const std::uint32_t middle = index_.texts.first_of_length(length());
     std::vector<Block> blocks;
     for (std::uint32_t begin = middle; begin < last; begin += std::min(block_texts, last - begin))
         blocks.push_back({begin, begin + std::min(block_texts, last - begin), true, gap_of(begin)});
@@ -224,6 +238,42 @@ void Search::compare_within(std::uint32_t limit, ThreadPool& pool)
     });
 }
 
+bool Search::is_left_out(std::uint32_t place, std::uint32_t limit) const
+{
+    const std::uint32_t other = index_.texts.length(place);
+    return bit_is_set(query_.dead, place) ||
+           (bounds_.counts_bound(other) && bounds_.least_distance(index_.characters.at(place), other) > limit);
+}
+
+// A text within the limit lacks at most some number of the query's keywords, so it has one of any more than that: those
+// with the shortest lists leave fewest texts.
+bool Search::compare_sharing_rare(std::uint32_t limit)
+{
+    const std::int64_t least = bounds_.least_shared(length(), limit);
+    if (least <= 0) return false;
+    const std::size_t needed = keywords_.size() - static_cast<std::size_t>(least) + 1;
+    const std::size_t empty = keywords_.size() - lists_.size();
+    if (empty >= needed) return true;
+    const auto end = lists_.begin() + static_cast<std::ptrdiff_t>(needed - empty);
+    std::nth_element(lists_.begin(), end - 1, lists_.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+
+    const auto [first, last] = window_within(limit);
+    std::vector<std::uint32_t> places;
+    for (auto list = lists_.begin(); list != end; ++list) {
+        const auto begin = std::ranges::lower_bound(*list, first);
+        const auto behind = std::lower_bound(begin, list->end(), last);
+        if (places.size() + static_cast<std::size_t>(behind - begin) > few_places + (last - first) / 4) return false;
+        places.insert(places.end(), begin, behind);
+    }
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    std::erase_if(places, [&](std::uint32_t place) { return is_left_out(place, limit); });
+    limit_ = std::min(limit_.load(), limit);
+    if (!places.empty()) compare(places);
+    return true;
+}
+
 void Search::restart()
 {
     first_ = FirstRows(query_.k);
@@ -266,7 +316,8 @@ std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& que
         search.compare_candidates(workspace);
         return search.take_sorted();
     }
-    if (from_front || complete) search.compare_within(small, pool);
+    const bool by_rare = complete && search.compare_sharing_rare(query.within);
+    if ((from_front || complete) && !by_rare) search.compare_within(small, pool);
     if (!search.full() && !complete) {
         search.restart();
         taken.candidates = from_front && search.has_candidates();

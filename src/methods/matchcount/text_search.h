@@ -8,7 +8,8 @@
 // are candidates, and their k-th distance is tau. A text that is no candidate shares no more keywords than the last
 // candidate: where that is less than the bound, the answer is proved (theorem 6.2). Otherwise all texts within tau are
 // compared, nearest lengths first, and tau falls with the k-th distance; counts of characters leave some out. A query
-// that is for the texts within a distance begins with that tau: then one comparison of a small tau is complete.
+// that is for the texts within a distance begins with that tau: then one comparison of a small tau is complete, and
+// where the texts of the query's rarest keywords are few, these alone are compared.
 #pragma once
 
 #include <cstdint>

@@ -182,5 +182,9 @@ SELECT array_agg(id ORDER BY id) = (SELECT array_agg(id ORDER BY id) FROM titles
 SELECT array_agg(d) = (SELECT array_agg(d ORDER BY d) FROM (SELECT title <~~> 'aabbc' AS d FROM titles OFFSET 0) t WHERE d <= 4) AS same
 	FROM (SELECT title <~~> 'aabbc' AS d FROM parts WHERE title <~~> 'aabbc' <= 4 ORDER BY title <~~> 'aabbc' LIMIT 1000) n;
 
+EXPLAIN (COSTS OFF) UPDATE parts SET title = title || '!' WHERE edit_distance(title, 'aabbc') <= 2;
+UPDATE parts SET title = title || '!' WHERE edit_distance(title, 'aabbc') <= 2 RETURNING tableoid::regclass, id;
+DELETE FROM parts WHERE edit_distance(title, 'aabbc!') <= 2 AND id < 1000 RETURNING tableoid::regclass, id;
+
 DROP TABLE titles, queries, others, parts, vectors;
 DROP FUNCTION made_text, rows_where, compared, tolerance;

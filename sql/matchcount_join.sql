@@ -82,6 +82,20 @@ SELECT count(*) FROM (SELECT FROM long_asked a LEFT JOIN titles t ON t.title <~~
 SELECT count(*) FROM long_asked a LEFT JOIN titles t ON t.title <~~> a.q <= 0;
 DROP TABLE long_asked;
 
+SELECT a.id, c.n FROM asked a CROSS JOIN LATERAL (SELECT count(*) AS n FROM titles t WHERE t.title <~~> a.q <= 2 LIMIT 1) c WHERE a.id % 60 = 1 ORDER BY 1;
+-- statements that change or lock the rows that they find
+BEGIN;
+EXPLAIN (COSTS OFF) UPDATE titles t SET kind = -1 FROM asked a WHERE edit_distance(a.q, t.title) <= 1;
+UPDATE titles t SET kind = -1 FROM asked a WHERE edit_distance(a.q, t.title) <= 1;
+SELECT count(*) = (SELECT count(DISTINCT t.id) FROM asked a JOIN (SELECT * FROM titles OFFSET 0) t ON edit_distance(a.q, t.title) <= 1) AS all_updated FROM titles WHERE kind = -1;
+MERGE INTO titles t USING (SELECT DISTINCT ON (q) * FROM asked WHERE id < 20) a ON edit_distance(a.q, t.title) <= 0
+	WHEN MATCHED THEN UPDATE SET kind = -2 WHEN NOT MATCHED THEN INSERT (id, title) VALUES (100000 + a.id, a.q);
+SELECT count(*) FROM titles WHERE id > 100000 OR kind = -2;
+SELECT count(*) FROM (SELECT t.id FROM asked a JOIN titles t ON edit_distance(a.q, t.title) <= 1 FOR UPDATE OF t) n;
+DELETE FROM titles t USING asked a WHERE edit_distance(a.q, t.title) <= 1;
+SELECT count(*) FROM asked a JOIN titles t ON edit_distance(a.q, t.title) <= 1;
+ROLLBACK;
+
 -- partitions on either side
 CREATE TABLE parts (id integer, title text) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (800);

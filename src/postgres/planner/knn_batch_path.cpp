@@ -66,6 +66,13 @@ bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
 
 bool match_path(Path* path, KnnSubquery* found);
 
+void forget_limit(KnnSubquery* found)
+{
+    found->limited = false;
+    found->limit = nullptr;
+    found->offset = nullptr;
+}
+
 // Matches the index path below a KnnFilter. Of several bounds one will do.
 bool match_filter(const Path* path, KnnSubquery* found)
 {
@@ -106,10 +113,10 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_path(limit->subpath, found);
         }
         case T_AggPath:
-            found->limited = false;  // a LIMIT above an aggregate does not bound its input
+            forget_limit(found);  // a LIMIT above an aggregate does not bound its input
             return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
         case T_SortPath:
-            found->limited = false;
+            forget_limit(found);
             return match_path(reinterpret_cast<SortPath*>(path)->subpath, found);
         case T_MergeAppendPath:
             return match_all(reinterpret_cast<MergeAppendPath*>(path)->subpaths, found);

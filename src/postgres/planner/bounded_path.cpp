@@ -5,10 +5,12 @@
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/methods.h"
+#include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/knn_filter_path.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
@@ -23,15 +25,15 @@ namespace
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
 // Whether searches of the index miss no row within a bound.
-bool answers_bounds(const IndexOptInfo* info)
+bool answers_bounds(const IndexOptInfo* info, Metric* metric)
 {
     const MethodDescription* method = find_access_method(info);
     if (method == nullptr || !method->takes_bound) return false;
     Relation index = index_open(info->indexoid, NoLock);
     const ParameterList options = index_stored_options(*method, index);
-    const bool exact = method->result_promise(options, index_metric(index)).kind == ResultKind::exact;
+    *metric = index_metric(index);
     index_close(index, NoLock);
-    return exact;
+    return method->result_promise(options, *metric).kind == ResultKind::exact;
 }
 
 // The usual number of scans in a nested loop over these relations, for the cost.
@@ -46,6 +48,19 @@ double loops_over(const PlannerInfo* root, Relids outer)
     return rows;
 }
 
+// Returns the order that PostgreSQL needs of a scan by this distance; NIL where it needs none.
+List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExpr* distance)
+{
+    ListCell* cell;
+    foreach (cell, rel->pathlist) {
+        const auto* path = static_cast<const IndexPath*>(lfirst(cell));
+        if (IsA(path, IndexPath) && path->indexinfo->indexoid == index->indexoid &&
+            list_length(path->indexorderbys) == 1 && equal(linitial(path->indexorderbys), distance))
+            return path->path.pathkeys;
+    }
+    return NIL;
+}
+
 // Adds the index path for a clause; `outer`: the relations that its query and value come from.
 void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, RestrictInfo* info, Relids outer)
 {
@@ -55,9 +70,13 @@ void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, R
     OpExpr* distance = find_bounded_distance(root, index, info);
     if (distance == nullptr) return;
     Relids required = bms_union(rel->lateral_relids, outer);
-    IndexPath* path =
-        create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0), NIL, ForwardScanDirection, false,
-                          bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
+    if (outer != nullptr && info->norm_selec >= 0) {
+        ParamPathInfo* parameters = get_baserel_parampathinfo(root, rel, required);
+        parameters->ppi_rows = Min(parameters->ppi_rows, clamp_row_est(rel->tuples * info->norm_selec));
+    }
+    IndexPath* path = create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0),
+                                        wanted_order(rel, index, distance), ForwardScanDirection, false,
+                                        bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
     if (!is_forbidden_path(path)) add_path(rel, with_knn_filter(root, rel, &path->path));
 }
 
@@ -79,12 +98,20 @@ void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTb
 {
     if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
     if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != nullptr) return;
+    List* indexes = NIL;
+    bool sized = true;
     ListCell* cell;
     foreach (cell, rel->indexlist) {
         auto* index = static_cast<IndexOptInfo*>(lfirst(cell));
-        const bool usable = index->indpred == NIL || index->predOK;
-        if (usable && !index->hypothetical && answers_bounds(index)) add_paths_of_index(root, rel, index);
+        Metric metric;
+        const bool usable = (index->indpred == NIL || index->predOK) && !index->hypothetical;
+        if (!usable || !answers_bounds(index, &metric)) continue;
+        if (set_bound_selectivity(root, rel, index, metric)) sized = false;
+        indexes = lappend(indexes, index);
     }
+    if (!sized) estimate_rows_again(root, rel);
+    foreach (cell, indexes) add_paths_of_index(root, rel, static_cast<IndexOptInfo*>(lfirst(cell)));
+    list_free(indexes);
 }
 
 }  // namespace

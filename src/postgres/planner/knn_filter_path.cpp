@@ -7,6 +7,7 @@
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/expression_walk.h"
+#include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/custom_path.h"
 
 extern "C" {
@@ -27,9 +28,7 @@ namespace pgwarp
 namespace
 {
 
-// The share of rows within the usual bound of a search that takes one. PostgreSQL takes a third, of any inequality.
-constexpr Selectivity usual_within = 0.001;
-// The cost of such a search as a share of that of one without a bound.
+// The cost of a search that takes a bound as a share of that of one without a bound.
 constexpr double bounded_search = 0.05;
 
 set_rel_pathlist_hook_type previous_hook = nullptr;

@@ -47,8 +47,7 @@ private:
     std::vector<std::uint16_t> wide_slots_;       // [place]
 };
 
-// A pattern for many rows. Const calls are thread-safe. Lanes compare by Levenshtein edits only, other kinds row by
-// row.
+// A pattern for many rows. Const calls are thread-safe.
 class EditScan
 {
 public:
@@ -63,7 +62,7 @@ public:
 private:
     std::vector<std::uint32_t> words_;  // the pattern; patterns that are too long for lanes are compared row by row
     EditKind kind_;
-    EditMasks masks_;  // of no characters where rows are compared one by one
+    EditMasks masks_;  // of no characters where the pattern is too long
 };
 
 }  // namespace pgwarp

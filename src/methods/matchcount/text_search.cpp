@@ -259,14 +259,11 @@ bool Search::compare_sharing_rare(std::uint32_t limit)
                      [](const auto& a, const auto& b) { return a.size() < b.size(); });
 
     const auto [first, last] = window_within(limit);
-    // Comparisons of several texts at a time cost less than counts of all keywords.
-    const std::uint32_t share = query_.kind == EditKind::levenshtein ? 4 : 64;
     std::vector<std::uint32_t> places;
     for (auto list = lists_.begin(); list != end; ++list) {
         const auto begin = std::ranges::lower_bound(*list, first);
         const auto behind = std::lower_bound(begin, list->end(), last);
-        if (places.size() + static_cast<std::size_t>(behind - begin) > few_places + (last - first) / share)
-            return false;
+        if (places.size() + static_cast<std::size_t>(behind - begin) > few_places + (last - first) / 32) return false;
         places.insert(places.end(), begin, behind);
     }
     std::ranges::sort(places);

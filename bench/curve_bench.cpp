@@ -176,7 +176,7 @@ void measure(const CurveData& data, const Neighbours& truth, Metric metric, Poin
 // than it returns. Other methods: efforts along their calibration.
 std::vector<std::int64_t> efforts_of(const Index& index, const Options& options, std::uint32_t k)
 {
-    if (index.method->complete) return {0};
+    if (is_complete(*index.method)) return {0};
     if (index.method->links_rows) {
         const std::int64_t least = width_of(*index.searcher, options.source.metric, k);
         std::vector<std::int64_t> efs{least};

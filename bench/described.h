@@ -31,7 +31,7 @@ inline std::vector<const MethodDescription*> vector_methods()
 inline const MethodDescription& approximate_method()
 {
     for (const MethodDescription* description : method_descriptions()) {
-        if (!description->complete) return *description;
+        if (!is_complete(*description)) return *description;
     }
     throw std::runtime_error("no method is approximate");
 }

@@ -74,9 +74,10 @@ SELECT error_of(format('SELECT %L::vector', '[' || repeat('1,', 16000) || '1]'))
 SELECT typname, typlen, typbyval, typalign, typstorage, typcategory FROM pg_type WHERE oid IN ('vector'::regtype, 'vector[]'::regtype) ORDER BY 1;
 SELECT d, pg_column_size(array_fill(1, ARRAY[d])::vector) FROM unnest(ARRAY[1, 3, 128, 16000]) AS d;
 
--- every function over vectors is immutable, strict and safe in parallel
+-- every function over vectors, but of indexes, is immutable, strict and safe in parallel
 SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 WHERE ('vector'::regtype = ANY (p.proargtypes) OR p.prorettype = 'vector'::regtype)
+	AND 'regclass'::regtype <> ALL (p.proargtypes)
 	AND p.prokind = 'f' AND NOT (p.provolatile = 'i' AND p.proisstrict AND p.proparallel = 's');
 
 -- operators: commutators and negators agree, both ways

@@ -77,7 +77,7 @@ const MethodDescription* find_description(const char* name)
 const MethodDescription* complete_description(ElementType element)
 {
     for (const MethodDescription* description : method_descriptions()) {
-        if (description->complete && takes_elements(*description, element)) return description;
+        if (description->complete.has(element) && takes_elements(*description, element)) return description;
     }
     return nullptr;
 }
@@ -86,6 +86,12 @@ bool takes_elements(const MethodDescription& method, ElementType element)
 {
     return std::any_of(method.comparisons.begin(), method.comparisons.end(),
                        [element](const Comparison& comparison) { return comparison.element == element; });
+}
+
+bool is_complete(const MethodDescription& method)
+{
+    return std::all_of(method.comparisons.begin(), method.comparisons.end(),
+                       [&method](const Comparison& comparison) { return method.complete.has(comparison.element); });
 }
 
 const char* array_name(const MethodDescription& method, ArrayRole role)

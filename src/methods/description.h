@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "numeric/metric.h"
@@ -15,7 +16,7 @@
 namespace pgwarp
 {
 
-enum class ValueKind { integer, boolean, choice };
+enum class ValueKind { integer, boolean, choice, millionths };  // millionths: SQL shows the value divided by 10^6
 
 // A named value that users set: an option of CREATE INDEX ... WITH (...), or a setting of a session.
 struct ValueDescription {
@@ -23,7 +24,7 @@ struct ValueDescription {
     const char* help;
     ValueKind kind = ValueKind::integer;
     int default_value = 0;
-    int minimum = 0;  // integers
+    int minimum = 0;  // integers and millionths
     int maximum = 0;
     const char* const* choices = nullptr;  // ends with nullptr; choice i stands for the value first_choice + i
     int first_choice = 0;
@@ -49,6 +50,31 @@ struct Comparison {
     Metric metric;
 };
 
+// A set of kinds of elements.
+class ElementSet
+{
+public:
+    constexpr ElementSet() = default;
+    constexpr ElementSet(std::initializer_list<ElementType> elements)
+    {
+        for (const ElementType element : elements) bits_ |= bit(element);
+    }
+    static constexpr ElementSet all()
+    {
+        ElementSet set;
+        set.bits_ = ~std::uint32_t{0};
+        return set;
+    }
+    constexpr bool has(ElementType element) const { return (bits_ & bit(element)) != 0; }
+
+private:
+    static constexpr std::uint32_t bit(ElementType element)
+    {
+        return std::uint32_t{1} << static_cast<unsigned>(element);
+    }
+    std::uint32_t bits_ = 0;
+};
+
 // The purpose of a stored array. A method has at most one array of each role but `quantizer`.
 enum class ArrayRole {
     vectors,       // rows as they came (vector_array_type())
@@ -59,6 +85,7 @@ enum class ArrayRole {
     code_scales,   // f32 [rows][1], of codes that are bytes
     codebooks,     // f32 [codewords][dimensions], where codes are numbers of codewords
     quantizer,     // other parts of the quantizer of the codes
+    hashes,        // the hash functions of the codes
     list_of_row,   // u32 [rows][1]: the list of a row; no_list where a build is to choose it
     centroids,     // f32 [lists][dimensions]
     links,         // u32 [rows][degree]: numbers of linked rows, then no_link
@@ -85,6 +112,7 @@ struct ArrayDescription {
 
 // The input of a cost function, which reads no page of the index.
 struct SearchCostInput {
+    ElementType element;
     double rows;
     ParameterList options;
     ParameterList settings;  // of the session; empty: the defaults
@@ -119,13 +147,14 @@ struct MethodDescription {
     // Returns the cost of a search for the usual number of rows, as a number of compared rows.
     double (*compared_rows)(const SearchCostInput& input);
 
-    // Normal searches miss no row and return rows in the order of continuations.
-    bool complete = false;
-    // Searches take a bound of the distance (protocol/search_bound.h), and miss no row within it, whatever their
-    // effort.
-    bool takes_bound = false;
-    // The arrays of rows as they came (`vectors`, or those of lists) hold the whole index: a merge needs no engine.
-    bool stores_rows = false;
+    // Rows of these elements: normal searches miss none, and return them in the order of continuations.
+    ElementSet complete = {};
+    // Rows of these elements: searches take a bound of the distance (protocol/search_bound.h), and miss no row within
+    // it, whatever their effort.
+    ElementSet takes_bound = {};
+    // Rows of these elements: their arrays as they came (`vectors`, or those of lists) hold the whole index, and a
+    // merge needs no engine.
+    ElementSet stores_rows = {};
     // Rows of halves are stored, and passed to builds, unchanged under every metric.
     bool stores_halves = false;
     // Arrays hold numbers of other rows: a build that adds or removes rows needs all arrays, and measures recall again.
@@ -147,6 +176,8 @@ const MethodDescription* find_description(const char* name);
 const MethodDescription* complete_description(ElementType element);
 
 bool takes_elements(const MethodDescription& method, ElementType element);
+// Whether the method is complete for rows of all its elements.
+bool is_complete(const MethodDescription& method);
 // Returns null where the method has no array of the role.
 const char* array_name(const MethodDescription& method, ArrayRole role);
 // Whether an array has a row for each row of the index: one of the addresses or attributes, or one of the method's.

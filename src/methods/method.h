@@ -221,8 +221,11 @@ struct MethodFactory {
     // On a device: its exact method, where that searches delta rows beside an index of this method. Null: part_options
     // applies.
     const MethodFactory* exact_parts = nullptr;
-    // Rows are lists, which the searchers compare themselves; otherwise rows are dense.
-    bool takes_lists = false;
+    // Rows of these elements have such parts; those of others are indexed by the complete method.
+    ElementSet part_elements = ElementSet::all();
+    // On a device: whether it serves an index of this shape. Null: it serves those of vectors. The CPU serves the
+    // others.
+    bool (*serves)(const IndexShape& shape) = nullptr;
 };
 
 // Returns null for a method that this build does not have.

@@ -16,6 +16,7 @@ std::int64_t largest_value(const ValueDescription& option)
 {
     switch (option.kind) {
         case ValueKind::integer:
+        case ValueKind::millionths:
             return option.maximum;
         case ValueKind::boolean:
             return 1;

@@ -415,14 +415,14 @@ COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwar
 -- The function shows a role no indexes but those of tables that it may read; monitors see all.
 GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
 
--- text by edit distance
+-- text by edit distance, vectors by locality-sensitive hashes
 
 CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 
 CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
 
-COMMENT ON ACCESS METHOD matchcount IS 'text by edit distance, over an inverted index of its parts';
+COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, vectors by locality-sensitive hashes';
 
 CREATE FUNCTION pgwarp_metric_edit(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -462,6 +462,53 @@ CREATE OPERATOR CLASS text_gram_ops
 	OPERATOR 1 <%%> (text, text) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
+
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l1_ops
+	FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING matchcount AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING matchcount AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+	FOR TYPE halfvec USING matchcount AS
+	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+-- estimated similarities
+
+CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
 
 -- merges by the access method's handler, whatever the method is called
 

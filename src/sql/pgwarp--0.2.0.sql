@@ -739,7 +739,7 @@ CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
 
 CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
 
-COMMENT ON ACCESS METHOD matchcount IS 'text by edit distance, over an inverted index of its parts';
+COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, vectors by locality-sensitive hashes';
 
 -- support function 1 of an operator class: the metric that it stands for
 
@@ -855,6 +855,24 @@ CREATE OPERATOR CLASS vector_l1_ops
 	FUNCTION 1 pgwarp_metric_l1(internal),
 	FUNCTION 2 pgwarp_element_float32(internal);
 
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l1_ops
+	FOR TYPE vector USING matchcount AS
+	OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
 -- halfvec: operator classes
 
 CREATE OPERATOR CLASS halfvec_l2_ops
@@ -919,6 +937,24 @@ CREATE OPERATOR CLASS halfvec_cosine_ops
 
 CREATE OPERATOR CLASS halfvec_l1_ops
 	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING matchcount AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING matchcount AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+	FOR TYPE halfvec USING matchcount AS
 	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_l1(internal),
 	FUNCTION 2 pgwarp_element_float16(internal);
@@ -1037,6 +1073,17 @@ CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integ
 	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
 
 COMMENT ON FUNCTION pgwarp_recall(regclass, integer, integer) IS 'recall of an index, measured with rows of its table';
+
+-- estimated similarities
+
+CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
 
 -- what a join cannot say
 

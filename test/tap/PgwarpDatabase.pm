@@ -18,11 +18,12 @@ my %searches = (
 	items_ivfadc => [ 'true', 'v', '<=>' ],
 	items_codes => [ 'true', 'v', '<#>' ],
 	items_graph => [ 'id % 2 = 1', 'v', '<+>' ],
+	items_hashes => [ 'id % 3 = 1', 'v', '<+>' ],
 	items_bits => [ 'true', 'b', '<%>' ],
 	items_bit_graph => [ 'true', 'b', '<~>' ],
 	items_note => [ 'true', 'note', '<~~>' ]);
 my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph', 'items_note');
-my @approximate = ('items_ivfadc', 'items_codes', 'items_graph');
+my @approximate = ('items_ivfadc', 'items_codes', 'items_graph', 'items_hashes');
 
 # Rows number $from to $to of `items`, as a query.
 sub row_values
@@ -47,6 +48,7 @@ sub fill_database
 		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
 		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
+		CREATE INDEX items_hashes ON items USING matchcount (v vector_l1_ops) WITH (lsh = rbh) WHERE id % 3 = 1;
 		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);
 		CREATE INDEX items_bit_graph ON items USING graph (b bit_hamming_ops) INCLUDE (id);
 		CREATE INDEX items_note ON items USING matchcount (note);
@@ -78,7 +80,7 @@ sub found
 sub answers
 {
 	my ($node, $db) = @_;
-	my $whole = 'SET pgwarp.ivfadc_probes = 65536; SET pgwarp.refine_factor = 100; SET pgwarp.graph_ef_search = 10000';
+	my $whole = 'SET pgwarp.ivfadc_probes = 65536; SET pgwarp.refine_factor = 100; SET pgwarp.graph_ef_search = 10000; SET pgwarp.matchcount_candidates = 65536';
 	return found($node, $db, 20, "SET enable_seqscan = off; SET enable_sort = off; $whole", sort keys %searches);
 }
 

@@ -211,6 +211,28 @@ TEST(DeltaParts, AreThereBesideBits)
     EXPECT_LE(missed, wanted / 50);
 }
 
+// Signatures find some rows of the index; of the delta nothing is missed, as its parts are exact.
+TEST(DeltaParts, BesideSignaturesAreExact)
+{
+    for (const Metric metric : {Metric::l2, Metric::l1, Metric::cosine}) {
+        Fresh fresh(Method::matchcount, metric, 2000, 1500, make_list({{"hashes", 16}}));
+        fresh.append_in_parts(*fresh.mirror, 3, 1);
+        ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 1U);
+        const std::vector<float> queries = fresh.queries(50);
+        EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10, 2000), queries, 10), 1);
+        const SearchAnswer answer = fresh.search(fresh.mirror, queries, 10, 10);
+        for (std::size_t q = 0; q < 50; ++q) {
+            std::set<std::size_t> found;
+            for (std::size_t i = 0; i < 10; ++i) found.insert(row_of(answer.results[q * 10 + i].tid));
+            for (const std::size_t row : fresh.truth(queries.data() + q * dimensions, 10))
+                EXPECT_TRUE(row < fresh.indexed() || found.contains(row)) << "query " << q << ", row " << row;
+        }
+        const std::set<std::size_t> dead = every(2, fresh.rows());
+        fresh.kill(*fresh.mirror, dead, 1);
+        EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10, 2000), queries, 10, dead), 1);
+    }
+}
+
 // Lower bounds of half vectors lie below distances: beside exact distances they would displace nearer delta rows.
 TEST(DeltaRows, ComeInTimeBesideLowerBounds)
 {

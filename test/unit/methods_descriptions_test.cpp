@@ -139,9 +139,12 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
         EXPECT_EQ(method->links_rows, array_name(*method, ArrayRole::link_changes) != nullptr);
         EXPECT_EQ(array_name(*method, ArrayRole::centroids) != nullptr,
                   array_name(*method, ArrayRole::list_of_row) != nullptr);
-        EXPECT_TRUE(!method->stores_rows || array_name(*method, ArrayRole::vectors) != nullptr ||
-                    array_name(*method, ArrayRole::list_offsets) != nullptr);
-        EXPECT_TRUE(method->complete || effort_parameter(*method) != nullptr);
+        for (const Comparison& comparison : method->comparisons) {
+            if (!method->stores_rows.has(comparison.element)) continue;
+            const bool lists = is_list(comparison.element);
+            EXPECT_NE(array_name(*method, lists ? ArrayRole::list_offsets : ArrayRole::vectors), nullptr);
+        }
+        EXPECT_TRUE(is_complete(*method) || effort_parameter(*method) != nullptr);
         if (method->spread_option != nullptr) {
             EXPECT_TRUE(std::ranges::any_of(method->options, [&](const ValueDescription& option) {
                 return std::string(option.name) == method->spread_option && option.kind == ValueKind::integer;
@@ -151,7 +154,7 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
     for (const ElementNames& element : element_names()) {
         const MethodDescription* complete = complete_description(element.element);
         ASSERT_NE(complete, nullptr);
-        EXPECT_TRUE(complete->complete && takes_elements(*complete, element.element));
+        EXPECT_TRUE(complete->complete.has(element.element) && takes_elements(*complete, element.element));
     }
 }
 

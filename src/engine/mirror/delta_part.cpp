@@ -28,8 +28,9 @@ const MethodFactory* method_of_parts(const MethodFactory& method, ElementType el
     if (method.exact_parts != nullptr) return method.exact_parts;
     const MethodFactory* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
-    if (known->part_array == nullptr) return &method;
-    if (rows > 0) return known;
+    const bool makes_parts = known->part_elements.has(element);
+    if (makes_parts && known->part_array == nullptr) return &method;
+    if (makes_parts && rows > 0) return known;
     // An index that was built without rows lacks that array: a complete method searches its delta rows.
     const MethodDescription* complete = complete_description(element);
     return complete != nullptr ? find_method(complete->method) : nullptr;

@@ -51,8 +51,8 @@ constexpr MethodDescription exact_description = {
     .check_options = check_form_of_bits,
     .result_promise = promise_results,
     .compared_rows = compare_all_rows,
-    .complete = true,
-    .stores_rows = true,
+    .complete = ElementSet::all(),
+    .stores_rows = ElementSet::all(),
     .stores_halves = true,
 };
 

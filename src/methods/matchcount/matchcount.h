@@ -1,23 +1,55 @@
 // The index method matchcount on the CPU: similarity search on rows that break into parts (Zhou et al., "A Generic
-// Inverted Index Framework for Similarity Search on the GPU"). Text is searched by edit distance, and every answer is
-// exact: candidates by shared grams, verified, and where their counts prove nothing, a comparison of all rows whose
-// lengths allow it.
+// Inverted Index Framework for Similarity Search on the GPU").
+//
+// Text is searched by edit distance, and every answer is exact: candidates by shared grams, verified, and where their
+// counts prove nothing, a comparison of all rows whose lengths allow it.
+//
+// Vectors are searched by locality-sensitive hashes: the rows whose signatures agree with the query's on most functions
+// are candidates, which are ranked by their distances. Arrays, all but the first in row order:
+//   hashes f32, the parameters of the functions (vector_hashes.h); signatures u8 [rows][signature_bytes()], vectors f32
+//   [rows][d].
+// Effort is the number of candidates.
 #pragma once
 
 #include "methods/matchcount/grams.h"
+#include "methods/matchcount/vector_hashes.h"
 #include "methods/method.h"
+#include "protocol/similarity.h"
 
 namespace pgwarp::matchcount
 {
 
 // The option for the number of characters of a gram.
 inline constexpr char option_gram[] = "gram";
+// Options of vectors: the number of functions (option_hashes), or the error of a match count and its probability
+// (option_delta), which ask for a number; the values of a function; and under L1 the functions. Effective ones tell
+// besides how many hashes values are hashed to again, and the width of the functions, in millionths.
+inline constexpr char option_epsilon[] = "epsilon";
+inline constexpr char option_buckets[] = "buckets";
+inline constexpr char option_lsh[] = "lsh";
+inline constexpr char option_width[] = "width_millionths";
+
+// The number of candidates, a setting of searches of vectors.
+inline constexpr char parameter_candidates[] = "candidates";
+
+inline constexpr char array_signatures[] = "signatures";
 
 // Returns the form of the grams of an index with these options. Throws BadRequest for one out of range.
 GramForm gram_form(const ParameterList& options);
+// Returns the form of the hash functions of an index of vectors. Throws BadRequest for invalid options.
+HashForm hash_form(const IndexShape& shape, const ParameterList& options);
 
-std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options);
-std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays);
+std::unique_ptr<Builder> make_text_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const ParameterList& options,
+                                             std::span<const ArrayShape> arrays);
+
+std::unique_ptr<Builder> make_vector_builder(const IndexShape& shape, const ParameterList& options);
+// Signs new rows by the functions of an index, its array `hashes`.
+std::unique_ptr<Builder> make_vector_merge_builder(const IndexShape& shape, const ParameterList& options);
+// Measures the recall of an index by its array `hashes`, the arrays of protocol/calibration.h and its vectors, which
+// are streamed.
+std::unique_ptr<Builder> make_vector_calibrator(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_vector_searcher(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays);
 
 }  // namespace pgwarp::matchcount

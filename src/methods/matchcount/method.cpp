@@ -7,6 +7,31 @@ namespace pgwarp
 namespace
 {
 
+std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return is_list(shape.element) ? matchcount::make_text_builder(shape, options)
+                                  : matchcount::make_vector_builder(shape, options);
+}
+
+std::unique_ptr<Builder> make_merge_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return is_list(shape.element) ? matchcount::make_text_builder(shape, options)
+                                  : matchcount::make_vector_merge_builder(shape, options);
+}
+
+std::unique_ptr<Builder> make_calibrator(const IndexShape& shape, const ParameterList& options)
+{
+    if (is_list(shape.element)) throw BadRequest("searches of texts miss nothing that could be measured");
+    return matchcount::make_vector_calibrator(shape, options);
+}
+
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays)
+{
+    return is_list(shape.element) ? matchcount::make_text_searcher(shape, options, arrays)
+                                  : matchcount::make_vector_searcher(shape, options, arrays);
+}
+
 // Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)
 {
@@ -17,12 +42,14 @@ ParameterList part_options(const IndexShape&, const ParameterList& options, cons
 
 const MethodFactory& matchcount_method()
 {
+    // Exact parts of vectors are as fast as signatures, and miss nothing.
     static const MethodFactory factory{.method = Method::matchcount,
-                                       .make_builder = matchcount::make_builder,
-                                       .make_searcher = matchcount::make_searcher,
-                                       .make_merge_builder = matchcount::make_builder,
+                                       .make_builder = make_builder,
+                                       .make_searcher = make_searcher,
+                                       .make_merge_builder = make_merge_builder,
                                        .part_options = part_options,
-                                       .takes_lists = true};
+                                       .make_calibrator = make_calibrator,
+                                       .part_elements = {ElementType::text}};
     return factory;
 }
 

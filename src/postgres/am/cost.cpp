@@ -147,11 +147,12 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
     const Cost row_cost = compare_cost(index);
-    const SearchCostInput input = {rows, index_stored_options(method, index), method_settings(method)};
+    const ElementType element = index_element_type(index);
+    const SearchCostInput input = {element, rows, index_stored_options(method, index), method_settings(method)};
     const ResultPromise promise = method.result_promise(input.options, index_metric(index));
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));
-    const bool searches_all = method.complete || found > exact_from;
+    const bool searches_all = method.complete.has(element) || found > exact_from;
     const double depth = Max(1.0, found / usual_rows);
     const Cost searching = searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost);
     if (promise.kind != ResultKind::approximate) return round_trip_cost + searching;

@@ -1,6 +1,8 @@
 // Registers, parses and checks the options of the methods' indexes.
 #include "postgres/am/index_options.h"
 
+#include <cmath>
+
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
@@ -21,12 +23,14 @@ namespace
 {
 
 constexpr size_t most_options = 8;  // of a method, at most
+constexpr double millionths = 1e6;
 
 // The layout of rd_options: one slot for each option, in the order of the method's description.
 struct StoredOptions {
     int32 length;  // varlena header
     int32 values[most_options];
-    double recall;  // 0 = not given; only methods that may miss rows have it
+    double recall;                   // 0 = not given; only methods that may miss rows have it
+    double fractions[most_options];  // the slots of options in millionths
 };
 
 constexpr const char* recall_option = "recall";
@@ -79,13 +83,17 @@ relopt_kind register_options(const MethodDescription& method)
             case ValueKind::boolean:
                 add_bool_reloption(kind, option.name, option.help, option.default_value != 0, AccessExclusiveLock);
                 break;
+            case ValueKind::millionths:
+                add_real_reloption(kind, option.name, option.help, option.default_value / millionths,
+                                   option.minimum / millionths, option.maximum / millionths, AccessExclusiveLock);
+                break;
             case ValueKind::choice:
                 add_enum_reloption(kind, option.name, option.help, make_choices(option), option.default_value,
                                    list_choices(option), AccessExclusiveLock);
                 break;
         }
     }
-    if (!method.complete) {
+    if (!is_complete(method)) {
         add_real_reloption(kind, recall_option, "Recall that searches aim at, 0 = 0.95", 0, 0, 1,
                            ShareUpdateExclusiveLock);
     }
@@ -99,8 +107,23 @@ relopt_type stored_type(ValueKind kind)
             return RELOPT_TYPE_BOOL;
         case ValueKind::choice:
             return RELOPT_TYPE_ENUM;
+        case ValueKind::millionths:
+            return RELOPT_TYPE_REAL;
         default:
             return RELOPT_TYPE_INT;
+    }
+}
+
+int64 stored_value(const StoredOptions& stored, size_t number, ValueKind kind)
+{
+    switch (kind) {
+        case ValueKind::boolean:
+            // PostgreSQL writes a boolean to the first byte of its slot alone.
+            return *reinterpret_cast<const bool*>(&stored.values[number]);
+        case ValueKind::millionths:
+            return std::llround(stored.fractions[number] * millionths);
+        default:
+            return stored.values[number];
     }
 }
 
@@ -110,13 +133,7 @@ ParameterList list_options(const MethodDescription& method, const StoredOptions*
     ParameterList list;
     for (size_t i = 0; i < method.options.size(); ++i) {
         const ValueDescription& option = method.options[i];
-        int64 value = option.default_value;
-        if (stored != nullptr) {
-            // PostgreSQL writes a boolean to the first byte of its slot alone.
-            value = option.kind == ValueKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
-                                                      : stored->values[i];
-        }
-        list.set(option.name, value);
+        list.set(option.name, stored != nullptr ? stored_value(*stored, i, option.kind) : option.default_value);
     }
     return list;
 }
@@ -139,9 +156,11 @@ bytea* parse_method_options(const MethodDescription& method, Datum options, bool
     for (size_t i = 0; i < method.options.size(); ++i) {
         table[i].optname = method.options[i].name;
         table[i].opttype = stored_type(method.options[i].kind);
-        table[i].offset = static_cast<int>(offsetof(StoredOptions, values) + sizeof(int32) * i);
+        table[i].offset = static_cast<int>(method.options[i].kind == ValueKind::millionths
+                                               ? offsetof(StoredOptions, fractions) + sizeof(double) * i
+                                               : offsetof(StoredOptions, values) + sizeof(int32) * i);
     }
-    if (!method.complete) {
+    if (!is_complete(method)) {
         table[count++] = {recall_option, RELOPT_TYPE_REAL, static_cast<int>(offsetof(StoredOptions, recall))};
     }
     auto* stored = static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
@@ -152,23 +171,27 @@ bytea* parse_method_options(const MethodDescription& method, Datum options, bool
 
 bool is_complete(Relation index)
 {
-    return access_method_of(index).complete;
+    return access_method_of(index).complete.has(index_element_type(index));
 }
 
 bool is_complete(Relation index, const ParameterList& settings)
 {
-    const MethodDescription& method = access_method_of(index);
-    if (!is_complete(index) || (method.takes_bound && within_of(settings) < no_bound)) return is_complete(index);
-    for (const SettingDescription& setting : method.settings) {
+    if (!is_complete(index) || (takes_bound(index) && within_of(settings) < no_bound)) return is_complete(index);
+    for (const SettingDescription& setting : access_method_of(index).settings) {
         if (setting.ends_early && settings.get(setting.parameter, 0) != 0) return false;
     }
     return true;
 }
 
+bool takes_bound(Relation index)
+{
+    return access_method_of(index).takes_bound.has(index_element_type(index));
+}
+
 double index_recall(Relation index)
 {
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
-    return stored == nullptr || access_method_of(index).complete ? 0 : stored->recall;
+    return stored == nullptr ? 0 : stored->recall;
 }
 
 double recall_asked(Relation index)
@@ -254,6 +277,12 @@ ParameterList index_build_options(Relation index, const IndexShape& shape)
     const MethodDescription& method = access_method_of(index);
     const ParameterList options = index_stored_options(method, index);
     check_options(method, options, shape);
+    const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
+    if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("recall is no option of an index of type %s", element_type_name(shape.element)),
+                        errhint("Its answers are exact.")));
+    }
     return options;
 }
 

@@ -20,6 +20,8 @@ bool is_complete(Relation index);
 // The same for searches with these settings: some end early (SettingDescription::ends_early), and a bound of the
 // distance makes them complete again.
 bool is_complete(Relation index, const ParameterList& settings);
+// Whether searches of the index take a bound of the distance.
+bool takes_bound(Relation index);
 
 // The option `recall` of an index; 0 when it was not given.
 double index_recall(Relation index);

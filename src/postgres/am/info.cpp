@@ -45,6 +45,10 @@ void append_option_value(StringInfo out, const MethodDescription& method, const 
             appendStringInfoString(out, parameter.value != 0 ? "true" : "false");
             return;
         }
+        if (option.kind == ValueKind::millionths) {
+            appendStringInfo(out, "%g", static_cast<double>(parameter.value) / 1e6);
+            return;
+        }
     }
     appendStringInfo(out, INT64_FORMAT, parameter.value);
 }
@@ -94,7 +98,7 @@ void append_recall(StringInfo out, float recall)
 }
 
 // {"sample": 1000, "changed_rows": 0, "renewed_by": "merge", "curve": [{"effort": 1, "recall": {"1": 0.9, ...}}, ...]}
-Datum calibration_json(const MethodDescription& method, const Directory& directory)
+Datum calibration_json(const MethodDescription& method, bool complete, const Directory& directory)
 {
     const Calibration& calibration = directory.calibration;
     StringInfoData out;
@@ -102,7 +106,7 @@ Datum calibration_json(const MethodDescription& method, const Directory& directo
     appendStringInfo(&out, "{\"sample\": %u, \"changed_rows\": %u, \"renewed_by\": ", calibration.sample,
                      directory.changed_rows);
     const char* const renewal = can_calibrate(method, directory) ? "\"merge\"" : "\"REINDEX\"";
-    appendStringInfoString(&out, method.complete || calibration.count == 0 ? "null" : renewal);
+    appendStringInfoString(&out, complete || calibration.count == 0 ? "null" : renewal);
     appendStringInfoString(&out, ", \"curve\": [");
     for (uint32 i = 0; i < calibration.count; ++i) {
         const CalibrationPoint& point = calibration.points[i];
@@ -125,15 +129,15 @@ Datum drift_json(const Directory& directory, const char* compared)
                              keeps_vectors(directory) ? "merge" : "REINDEX"));
 }
 
-// {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a complete method, which has no
+// {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a complete index, which has no
 // calibration.
-Datum attainable_json(const MethodDescription& method, const Calibration& calibration)
+Datum attainable_json(bool complete, const Calibration& calibration)
 {
     StringInfoData out;
     initStringInfo(&out);
     appendStringInfoChar(&out, '{');
     for (size_t k = 0; k < lengthof(Calibration::ks); ++k) {
-        float best = method.complete ? 1.0F : -1.0F;
+        float best = complete ? 1.0F : -1.0F;
         for (uint32 i = 0; i < calibration.count; ++i) best = Max(best, calibration.points[i].recall[k]);
         appendStringInfo(&out, "%s\"%u\": ", k > 0 ? ", " : "", Calibration::ks[k]);
         append_recall(&out, best);
@@ -173,6 +177,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
         state = read_directory_state(index);
     }
     const RowCounts all = placed + unplaced;
+    const bool complete = method.complete.has(state.meta.shape.element);
     Datum values[10];
     bool nulls[10] = {};
     values[0] = CStringGetTextDatum(method.name);
@@ -184,8 +189,8 @@ PGWARP_FUNCTION(pgwarp_index_info)
     // As in pg_stats, the number of NULLs is not for users from whom row security hides rows.
     const bool hides_rows = check_enable_rls(index->rd_index->indrelid, InvalidOid, true) == RLS_ENABLED;
     values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
-    values[7] = calibration_json(method, *state.directory);
-    values[8] = attainable_json(method, state.calibration);
+    values[7] = calibration_json(method, complete, *state.directory);
+    values[8] = attainable_json(complete, state.calibration);
     // Nobody has measured how many rows searches miss that end early.
     nulls[8] = is_complete(index) && !is_complete(index, method_settings(method));
     const char* compared = compared_for_drift(method, *state.directory);

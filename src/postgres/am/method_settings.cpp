@@ -89,6 +89,9 @@ void define_setting(size_t slot)
             DefineCustomEnumVariable(name, value.help, setting.detail, &variables[slot].number, value.default_value,
                                      make_entries(value), PGC_USERSET, 0, nullptr, nullptr, nullptr);
             break;
+        case ValueKind::millionths:
+            Assert(false);  // options alone
+            break;
     }
     pfree(name);
 }

@@ -1,5 +1,6 @@
 #include "postgres/functions/query_answer.h"
 
+#include "postgres/am/index_options.h"
 #include "postgres/client/batch_search.h"
 #include "postgres/functions/exact_search.h"
 #include "postgres/functions/query_round.h"
@@ -173,7 +174,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
         SearchRequest request = {};
         prepare_search(target, state, batch->own != nullptr, wanted, for_rows, &request);
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request));
-        const bool complete = access_method(state.meta.shape.method).complete;
+        const bool complete = is_complete(target->index);
         const Round round = {target, batch, queries + done, some, wanted, complete};
         limit_request(&request);
         const EngineReply raw = engine_search(target->index, state, &request, gather_queries(round));
@@ -258,7 +259,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     *start = {};
     start->wanted = rows_searched_first(target, batch);
     prepare_search(target, state, batch->own != nullptr, start->wanted, batch->k, &start->request);
-    start->complete = access_method(state.meta.shape.method).complete;
+    start->complete = is_complete(target->index);
     if (queries_per_request(batch->dimensions, start->request) < batch->count) return;
     limit_request(&start->request);
     const RowView queries = dense_rows(batch->sent, batch->count, batch->dimensions);

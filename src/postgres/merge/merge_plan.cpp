@@ -22,6 +22,11 @@ constexpr double linked_share = 1.0 / 64;      // part of the rows in the logs t
 constexpr double passed_share = 0.1;           // share of dead rows that searches may pass through
 constexpr uint64 growth = 2;  // factor of the trained rows above which the quantizers are trained again
 
+bool stores_rows(const MergeRun* merge)
+{
+    return merge->method->stores_rows.has(merge->meta.shape.element);
+}
+
 bool has_many_dead(const RowCounts& counts)
 {
     const uint64 dead = counts.dead_rows + counts.dead_delta;
@@ -96,7 +101,7 @@ MergeKind choose_for_placed(MergeRun* merge)
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);
-    if (!merge->method->stores_rows) {
+    if (!stores_rows(merge)) {
         if (merge->old_rows() == 0) return MergeKind::rebuild;
         if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
         if (has_drifted(merge)) {
@@ -162,7 +167,7 @@ bool needs_engine(const MergeRun* merge)
 {
     if (merge->kind == MergeKind::rebuild) return true;
     const bool writes = merge->kind == MergeKind::append || merge->kind == MergeKind::compact;
-    if (!writes || merge->method->stores_rows) return false;
+    if (!writes || stores_rows(merge)) return false;
     return merge->new_rows() > 0 || merge->method->links_rows;
 }
 
@@ -170,7 +175,7 @@ bool logs_cost_too_much(Relation index, const MetaPage& meta, uint64 rows, const
 {
     if (entries <= few_rows) return false;
     const MethodDescription& method = access_method_of(index);
-    const SearchCostInput input = {Max(1.0, static_cast<double>(rows)), options, {}};
+    const SearchCostInput input = {meta.shape.element, Max(1.0, static_cast<double>(rows)), options, {}};
     if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
     const double measured = measured_delta_cost(index, meta, entries);
     if (measured >= 0) return measured > delta_share;

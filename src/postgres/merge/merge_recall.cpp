@@ -116,8 +116,8 @@ void give_dead(const MergeRun* merge, const EngineBuild* build)
 Calibration measure(MergeRun* merge, EngineBuild* build)
 {
     const StoredArray& kept = *kept_rows(*merge->method, merge->next);
-    constexpr ArrayRole roles[] = {ArrayRole::centroids, ArrayRole::half_mean, ArrayRole::half_scale,
-                                   ArrayRole::list_of_row, ArrayRole::code_scales};
+    constexpr ArrayRole roles[] = {ArrayRole::centroids,   ArrayRole::half_mean,   ArrayRole::half_scale,
+                                   ArrayRole::list_of_row, ArrayRole::code_scales, ArrayRole::hashes};
     begin_engine_build(build);
     for (const ArrayRole role : roles) {
         const StoredArray* array = find_array(merge->next, *merge->method, role);
@@ -179,7 +179,8 @@ void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
-    if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or measured with the links
+    if (merge->method->complete.has(merge->meta.shape.element) || merge->method->links_rows)
+        return;  // nothing to measure, or measured with the links
     if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
     // Without the engine, a later merge measures recall.
     char* why = nullptr;

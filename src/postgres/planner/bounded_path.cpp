@@ -24,16 +24,15 @@ namespace
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// Whether searches of the index miss no row within a bound.
+// Whether searches of the index take a bound, and so miss no row within it.
 bool answers_bounds(const IndexOptInfo* info, Metric* metric)
 {
-    const MethodDescription* method = find_access_method(info);
-    if (method == nullptr || !method->takes_bound) return false;
+    if (find_access_method(info) == nullptr) return false;
     Relation index = index_open(info->indexoid, NoLock);
-    const ParameterList options = index_stored_options(*method, index);
-    *metric = index_metric(index);
+    const bool bounded = takes_bound(index);
+    if (bounded) *metric = index_metric(index);
     index_close(index, NoLock);
-    return method->result_promise(options, *metric).kind == ResultKind::exact;
+    return bounded;
 }
 
 // The usual number of scans in a nested loop over these relations, for the cost.

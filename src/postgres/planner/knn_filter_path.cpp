@@ -3,6 +3,7 @@
 
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
+#include "postgres/am/index_options.h"
 #include "postgres/am/methods.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -99,6 +100,14 @@ PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* 
     return set_pathtarget_cost_width(root, needed.target);
 }
 
+bool searches_within(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool within = takes_bound(index);
+    index_close(index, NoLock);
+    return within;
+}
+
 // The same index path, without a filter.
 IndexPath* without_filter(PlannerInfo* root, const IndexPath* path, List* clauses)
 {
@@ -141,7 +150,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     }
     Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
     Cost search = path->path.startup_cost;
-    if (bounds != NIL && find_access_method(path->indexinfo)->takes_bound) {
+    if (bounds != NIL && searches_within(path->indexinfo)) {
         within = Min(within, usual_within);
         search = Min(search, round_trip_cost + search * bounded_search);
     }

@@ -1,6 +1,7 @@
 // ambeginscan, amrescan, amgettuple, amendscan: an index scan that returns rows in order of distance.
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
+#include "postgres/am/index_options.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/query_value.h"
@@ -69,8 +70,8 @@ void start(IndexScanDesc scan)
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
     const FilteredScan* filter = state_of(scan)->hint.filter;
-    const bool takes_bound = filter != nullptr && access_method_of(scan->indexRelation).takes_bound;
-    state_of(scan)->now.within = takes_bound ? filter->within : no_bound;
+    const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
+    state_of(scan)->now.within = bounded ? filter->within : no_bound;
 }
 
 // Whether no row of the scan can pass the filter above: none has a distance.

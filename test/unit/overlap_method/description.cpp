@@ -27,7 +27,7 @@ double compare_all_rows(const SearchCostInput& input)
     return input.rows;
 }
 
-constexpr MethodDescription describe(Method method, const char* name, bool stores_rows)
+constexpr MethodDescription describe(Method method, const char* name, ElementSet stores_rows)
 {
     return {
         .method = method,
@@ -41,14 +41,14 @@ constexpr MethodDescription describe(Method method, const char* name, bool store
         .check_options = check_options,
         .result_promise = promise_results,
         .compared_rows = compare_all_rows,
-        .complete = true,
+        .complete = ElementSet::all(),
         .stores_rows = stores_rows,
     };
 }
 
 }  // namespace
 
-const MethodDescription overlap_description = describe(overlap_method, "overlap", true);
-const MethodDescription encoded_overlap_description = describe(encoded_overlap_method, "overlap_encoded", false);
+const MethodDescription overlap_description = describe(overlap_method, "overlap", ElementSet::all());
+const MethodDescription encoded_overlap_description = describe(encoded_overlap_method, "overlap_encoded", {});
 
 }  // namespace pgwarp::test

@@ -154,7 +154,6 @@ const MethodFactory& overlap_factory()
         method.make_searcher = make_searcher;
         method.make_merge_builder = make_builder;
         method.part_options = part_options;
-        method.takes_lists = true;
         return method;
     }();
     return factory;

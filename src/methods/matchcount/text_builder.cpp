@@ -1,4 +1,4 @@
-// The build of matchcount: it stores the packed texts unchanged.
+// The build of an index of texts: it stores the packed texts unchanged.
 #include <algorithm>
 
 #include "methods/matchcount/matchcount.h"
@@ -56,7 +56,7 @@ GramForm gram_form(const ParameterList& options)
     return form;
 }
 
-std::unique_ptr<Builder> make_builder(const IndexShape&, const ParameterList& options)
+std::unique_ptr<Builder> make_text_builder(const IndexShape&, const ParameterList& options)
 {
     return std::make_unique<TextBuilder>(options);
 }

@@ -185,8 +185,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays)
+std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const ParameterList& options,
+                                             std::span<const ArrayShape> arrays)
 {
     return std::make_unique<TextSearcher>(shape, options, arrays);
 }

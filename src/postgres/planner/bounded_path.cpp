@@ -9,11 +9,13 @@
 #include "postgres/planner/knn_filter_path.h"
 
 extern "C" {
+#include "access/stratnum.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
 }
 
 namespace pgwarp
@@ -60,6 +62,20 @@ List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExp
     return NIL;
 }
 
+// Returns a key for a scan whose order nobody needs: the planner takes the sort operator of its distance from it, and
+// reads nothing else.
+List* any_order(const IndexOptInfo* index, const OpExpr* distance)
+{
+    PathKey* key = makeNode(PathKey);
+    key->pk_opfamily = get_op_opfamily_sortfamily(distance->opno, index->opfamily[0]);
+#if PG_VERSION_NUM >= 180000
+    key->pk_cmptype = COMPARE_LT;
+#else
+    key->pk_strategy = BTLessStrategyNumber;
+#endif
+    return list_make1(key);
+}
+
 // Adds the index path for a clause; `outer`: the relations that its query and value come from.
 void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, RestrictInfo* info, Relids outer)
 {
@@ -73,10 +89,16 @@ void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, R
         ParamPathInfo* parameters = get_baserel_parampathinfo(root, rel, required);
         parameters->ppi_rows = Min(parameters->ppi_rows, clamp_row_est(rel->tuples * info->norm_selec));
     }
-    IndexPath* path = create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0),
-                                        wanted_order(rel, index, distance), ForwardScanDirection, false,
-                                        bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
-    if (!is_forbidden_path(path)) add_path(rel, with_knn_filter(root, rel, &path->path));
+    List* order = wanted_order(rel, index, distance);
+    List* keys = order != NIL ? order : any_order(index, distance);
+    IndexPath* path =
+        create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0), keys, ForwardScanDirection, false,
+                          bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
+    if (is_forbidden_path(path)) return;
+    Path* filtered = with_knn_filter(root, rel, &path->path);
+    if (filtered == &path->path) return;  // the index's predicate implies the clause
+    filtered->pathkeys = order;
+    add_path(rel, filtered);
 }
 
 void add_paths_of_index(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index)

@@ -35,16 +35,6 @@ void send_queries(const float* from, std::size_t elements, float* staged, float*
     }
 }
 
-// Runs the batch's work beside the search, if there is any. That work may make another device current.
-void run_overlapped(OverlappedWork* overlapped_work)
-{
-    if (overlapped_work == nullptr || overlapped_work->begun()) return;
-    int device = 0;
-    check(cudaGetDevice(&device), "asking for the device");
-    overlapped_work->run();
-    check(cudaSetDevice(device), "choosing the device");
-}
-
 // Queries [begin, end) of the chunk: at most k rows each.
 void hand_out(const ChunkPlan& plan, const Answers& answers, std::size_t k, const Round& round, std::size_t chunk_first,
               std::size_t begin, std::size_t end, std::vector<std::vector<RowResult>>& results)
@@ -98,6 +88,15 @@ void receive_answers(const ChunkPlan& plan, const Chunk& chunk, Workspace& works
 }
 
 }  // namespace
+
+void run_overlapped(OverlappedWork* overlapped_work)
+{
+    if (overlapped_work == nullptr || overlapped_work->begun()) return;
+    int device = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    overlapped_work->run();
+    check(cudaSetDevice(device), "choosing the device");
+}
 
 Round::Round(const SearchBatch& batch)
     : all_(true), size_(batch.count), dimensions_(batch.queries.size() / batch.count), queries_(batch.queries)

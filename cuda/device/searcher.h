@@ -82,6 +82,9 @@ inline bool meanwhile_begun(const SearchBatch& batch)
     return batch.overlapped_work != nullptr && batch.overlapped_work->begun();
 }
 
+// Runs the batch's work beside the search, if there is any. That work may make another device current.
+void run_overlapped(OverlappedWork* overlapped_work);
+
 class DeviceSearcher : public Searcher
 {
 public:

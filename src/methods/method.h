@@ -223,6 +223,9 @@ struct MethodFactory {
     const MethodFactory* exact_parts = nullptr;
     // Rows of these elements have such parts; those of others are indexed by the complete method.
     ElementSet part_elements = ElementSet::all();
+    // On a device: whether it serves an index of this shape. Null: it serves those of vectors. The CPU serves the
+    // others.
+    bool (*serves)(const IndexShape& shape) = nullptr;
 };
 
 // Returns null for a method that this build does not have.

@@ -8,4 +8,4 @@
     ROW(exact, 1, true)     \
     ROW(ivfadc, 2, true)    \
     ROW(graph, 4, true)     \
-    ROW(matchcount, 5, false)
+    ROW(matchcount, 5, true)

@@ -404,6 +404,24 @@ TEST(Truth, OfManyRows)
     for (std::size_t i = 0; i < 399; ++i) ASSERT_EQ(got[1][i], (1U << 20) - 400 + i);
 }
 
+// Squares of these values are 2^28 and more: floats of that size are 32 apart, the nearest rows about 1.
+TEST(Truth, OfRowsFarFromTheOrigin)
+{
+    ThreadPool pool(0);
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = 20000;
+    std::vector<float> rows;
+    for (std::size_t i = 0; i < count; ++i)
+        for (const std::size_t value : {i, i % 7, i % 5}) rows.push_back(static_cast<float>(value));
+    const std::vector<std::uint32_t> sample{100, 9000, 16500, 19999};
+    const auto device_rows = to_device(rows, stream);
+    const auto got =
+        calibration_truth(context(), Metric::l2, device_rows.data(), count, 3, sample, pool, nullptr, stream);
+    const auto want = pgwarp::calibration_truth(Metric::l2, rows, 3, sample, pool, nullptr);
+    for (std::size_t q = 0; q < sample.size(); ++q)
+        for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(got[q][i], want[q][i]) << sample[q] << ", rank " << i;
+}
+
 TEST(Truth, TakesTies)
 {
     ThreadPool pool(2);

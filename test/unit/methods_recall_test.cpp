@@ -124,12 +124,13 @@ TEST(Recall, EffortsNearAWidthMoveToIt)
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000);
     const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
-    const RecallRules rules{.efforts = {3, 5, 9, 12}, .steps_of_k = 1, .effort_is_width = true};
+    const RecallRules rules{.efforts = {3, 5, 9, 12, 20}, .steps_of_k = 1, .effort_is_width = true};
     const Calibration curve = measure_recall(input, rules, quiet, pool);
-    ASSERT_EQ(curve.count, 4U);
+    ASSERT_EQ(curve.count, 5U);
     EXPECT_EQ(curve.points[1].effort, 5);
     EXPECT_EQ(curve.points[2].effort, 10);
     EXPECT_EQ(curve.points[3].effort, 11);
+    EXPECT_EQ(curve.points[4].effort, 20);
     EXPECT_EQ(searcher.searches_.count({10, 10}), 1U);
 }
 

@@ -121,16 +121,25 @@ const MethodFactory* Device::method(Method method, MirrorDevice on, bool& on_cud
     return found != nullptr ? found : find_method(method);
 }
 
+namespace
+{
+
+bool device_serves(const MethodFactory& method, const IndexShape& shape)
+{
+    if (method.serves != nullptr) return method.serves(shape);
+    return shape.element != ElementType::bit && !is_list(shape.element);
+}
+
+}  // namespace
+
 const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
-    const bool bits = shape.element == ElementType::bit;
     const MethodDescription* description = find_description(shape.method);
     // A method without a description makes no index, and takes dense rows.
     if (description != nullptr ? !takes_elements(*description, shape.element) : is_list(shape.element))
         throw BadRequest("this index method takes no rows of such elements");
-    // Bits and lists are the CPU's whatever the device.
-    const bool cpu_only = bits || is_list(shape.element);
-    const MethodFactory* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
+    const MethodFactory* found = method(shape.method, on, on_cuda);
+    if (on_cuda && !device_serves(*found, shape)) found = method(shape.method, MirrorDevice::cpu, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
     return *found;
 }

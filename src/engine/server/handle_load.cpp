@@ -1,6 +1,7 @@
 // Handlers of loads: one connection becomes the loader, arrays come in pieces, delta rows and tombstones at any time.
 #include "engine/server/handlers.h"
 #include "engine/server/log.h"
+#include "methods/arrays.h"
 
 namespace pgwarp
 {
@@ -26,17 +27,23 @@ std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& m
     return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
 }
 
-// Whether the index is so small that the CPU is the better device.
-bool is_small(const Engine& engine, const LoadBeginRequest& load)
+// Whether the index is so small that the CPU is the better device. Of lists, the words count as values.
+bool is_small(const Engine& engine, const LoadBeginMessage& message)
 {
-    return load.rows * load.shape.dimensions <= engine.options.cpu_values;
+    const LoadBeginRequest& load = message.request;
+    std::uint64_t values = load.rows * load.shape.dimensions;
+    if (is_list(load.shape.element)) {
+        const ArrayShape* words = find_array(message.arrays, array_list_words);
+        values = words != nullptr ? words->rows : 0;
+    }
+    return values <= engine.options.cpu_values;
 }
 
 // The CPU serves an index when the GPU has no room for it, even after idle mirrors were evicted.
 std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
 {
     const MirrorKey& key = message.request.key;
-    if (is_small(engine, message.request)) return make_mirror_on(engine, message, MirrorDevice::cpu);
+    if (is_small(engine, message)) return make_mirror_on(engine, message, MirrorDevice::cpu);
     const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
     try {
         // Idle mirrors make room: the device calls the relief that Engine has set.
@@ -167,7 +174,7 @@ void handle_load_begin(IoThread& thread, const Request& request)
     Residency& residency = thread.engine().residency;
     // A mirror on a GPU takes host memory for the addresses of its rows only; resize_load() corrects that.
     const bool to_gpu = thread.engine().device.on_cuda() && key.device == MirrorDevice::best &&
-                        !residency.is_too_large(key) && !is_small(thread.engine(), message.request);
+                        !residency.is_too_large(key) && !is_small(thread.engine(), message);
     const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
     const LoadRole role = message.request.role;
     if (role == LoadRole::join) {

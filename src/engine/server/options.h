@@ -24,8 +24,9 @@ struct EngineOptions {
     DeviceChoice device = DeviceChoice::automatic;
     std::string gpus;          // device ordinals, comma-separated; empty = all
     std::uint64_t memory = 0;  // bytes for mirrors; 0 = a share of what is free
-    // Indexes of at most this number of values (rows times dimensions) are served by the CPU even beside a GPU: the CPU
-    // answers such a search before a GPU has begun it, and searches many partitions of a table at once.
+    // Indexes of at most this number of values (rows times dimensions, or words of lists) are served by the CPU even
+    // beside a GPU: the CPU answers such a search before a GPU has begun it, and searches many partitions of a table at
+    // once.
     std::uint64_t cpu_values = 0;
     std::size_t threads = 0;                        // of a search or a build; 0 = all cores
     std::size_t io_threads = default_io_threads();  // they answer small searches themselves

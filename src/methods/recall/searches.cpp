@@ -124,10 +124,14 @@ private:
             queries_ = gather_rows(input_.queries.data(), input_.queries.size() / numbers_.size(), numbers_);
     }
 
-    // The widths of the measured k take the place of the efforts near them, because these searches are made anyhow.
+    // The widths of the measured k take the place of the efforts near them, because these searches are made anyhow. The
+    // last effort stays: the rules end where searches find all they can.
     std::vector<std::int64_t> efforts_at_widths() const
     {
         std::vector<std::int64_t> efforts = rules_.efforts;
+        if (efforts.empty()) return efforts;
+        const std::int64_t last = efforts.back();
+        efforts.pop_back();
         for (const std::vector<std::uint32_t>& ks : ks_) {
             for (const std::uint32_t k : ks) {
                 const double wanted = static_cast<double>(width(k));
@@ -139,6 +143,7 @@ private:
                     *nearest = static_cast<std::int64_t>(wanted);
             }
         }
+        efforts.push_back(last);
         std::ranges::sort(efforts);
         const auto repeated = std::ranges::unique(efforts);
         efforts.erase(repeated.begin(), repeated.end());

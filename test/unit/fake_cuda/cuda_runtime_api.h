@@ -26,6 +26,10 @@ enum cudaError_t {
     cudaErrorUnknown,
 };
 
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+
 struct FakeStream;
 struct FakeEvent;
 struct FakePool;

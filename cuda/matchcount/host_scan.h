@@ -1,0 +1,26 @@
+// The search of a text on the host, by a comparison with all texts whose lengths allow it: for the few queries that the
+// device leaves.
+#pragma once
+
+#include <vector>
+
+#include "methods/matchcount/texts_by_length.h"
+#include "methods/method.h"
+
+namespace pgwarp::cuda
+{
+
+struct HostQuery {
+    TextView text;
+    std::uint32_t k = 0;
+    RowBitmap dead;  // places
+    RowResult after = {-1, 0};
+    const CancelToken* cancel = nullptr;
+};
+
+// Returns the k nearest live rows behind `after`, by (distance, row). Throws Cancelled.
+std::vector<RowResult> scan_texts(const matchcount::TextsByLength& texts, const HostQuery& query, ThreadPool& pool);
+// out[i] = the Levenshtein distance of text i of `rows` to the query, which is one text.
+void compare_texts(const RowView& query, const RowView& rows, std::span<double> out);
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,272 @@
+// Text on the device: its answers are those of the CPU, in every order of equal distances.
+#include "matchcount/text_search.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "matchcount/text_alphabet.h"
+#include "methods/matchcount/matchcount.h"
+#include "methods/rows/stored_lists.h"
+#include "shared_context.h"
+#include "text_fixture.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+constexpr double from_front = -std::numeric_limits<double>::infinity();
+
+IndexShape text_shape()
+{
+    IndexShape shape{};
+    shape.method = Method::matchcount;
+    shape.metric = static_cast<std::uint8_t>(Metric::edit);
+    shape.element = ElementType::text;
+    return shape;
+}
+
+// The same index on both devices.
+class BothIndexes
+{
+public:
+    explicit BothIndexes(const OwnedRows& rows) : pool_(0)
+    {
+        // An index without rows has no arrays.
+        std::vector<ArrayShape> arrays;
+        if (rows.count() > 0) arrays = list_arrays(rows.view());
+        cpu_ = matchcount::make_text_searcher(text_shape(), {}, arrays);
+        device_ = cuda::make_text_searcher(shared_context(), text_shape(), arrays);
+        for (const ArrayShape& array : arrays) {
+            std::vector<std::byte> bytes(array.bytes());
+            read_list_array(rows.view(), array.name, 0, bytes);
+            cpu_->write(array.name, 0, bytes);
+            device_->write(array.name, 0, bytes);
+        }
+        cpu_->finish_load(pool_);
+        device_->finish_load(pool_);
+    }
+
+    void expect_same(const SearchBatch& batch)
+    {
+        std::vector<std::vector<RowResult>> wanted;
+        std::vector<std::vector<RowResult>> found;
+        cpu_->search(batch, wanted, pool_);
+        device_->search(batch, found, pool_);
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            SCOPED_TRACE("query " + std::to_string(i) + ", k " + std::to_string(batch.k));
+            expect_equal(found[i], wanted[i]);
+        }
+    }
+    // The results behind each result of the first query.
+    void expect_same_continuations(const SearchBatch& batch)
+    {
+        std::vector<RowResult> wanted;
+        std::vector<RowResult> found;
+        RowResult after{from_front, 0};
+        do {
+            cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
+            device_->search_exact(batch, after.distance, after.row, found, pool_);
+            expect_equal(found, wanted);
+            if (!wanted.empty()) after = wanted.back();
+        } while (!wanted.empty() && !::testing::Test::HasFailure());
+    }
+
+    Searcher& device() { return *device_; }
+    ThreadPool& pool() { return pool_; }
+
+private:
+    static void expect_equal(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)
+    {
+        ASSERT_EQ(found.size(), wanted.size());
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            ASSERT_EQ(found[i].distance, wanted[i].distance) << "result " << i;
+            ASSERT_EQ(found[i].row, wanted[i].row) << "result " << i;
+        }
+    }
+
+    ThreadPool pool_;
+    std::unique_ptr<Searcher> cpu_;
+    std::unique_ptr<Searcher> device_;
+};
+
+SearchBatch batch_of(const OwnedRows& queries, std::uint32_t k)
+{
+    SearchBatch batch;
+    batch.lists = queries.view();
+    batch.count = queries.view().count;
+    batch.k = k;
+    return batch;
+}
+
+// Texts of one index for a test: few letters or many, of any width, some of them edits of others.
+class RandomTexts
+{
+public:
+    RandomTexts(unsigned seed, std::size_t longest) : random_(seed), longest_(longest)
+    {
+        constexpr char32_t firsts[] = {U'a', 0xf0, 0x3b1, 0x4e00, 0x1f600};
+        first_ = firsts[random_() % std::size(firsts)];
+        letters_ = 1 + random_() % (random_() % 4 == 0 ? 700 : 6);
+    }
+    Text next(const std::vector<Text>& before)
+    {
+        if (before.empty() || random_() % 2 == 0)
+            return random_text(random_, random_() % (longest_ + 1), letters_, first_);
+        return edited(random_, before[random_() % before.size()], random_() % 6, letters_);
+    }
+    std::vector<Text> some(std::size_t count)
+    {
+        std::vector<Text> texts;
+        while (texts.size() < count) texts.push_back(next(texts));
+        return texts;
+    }
+    // Near these and far from them.
+    std::vector<Text> queries(const std::vector<Text>& texts, std::size_t count)
+    {
+        std::vector<Text> queries;
+        while (queries.size() < count) queries.push_back(next(texts));
+        return queries;
+    }
+    std::mt19937& random() { return random_; }
+
+private:
+    std::mt19937 random_;
+    std::size_t longest_;
+    char32_t first_;
+    std::uint32_t letters_;
+};
+
+TEST(DeviceText, RandomCasesEqualTheCpus)
+{
+    constexpr std::size_t queries_each = 512;
+    for (unsigned seed = 0; seed < 200 && !HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        constexpr std::size_t longest[] = {3, 10, 20, 40, 80};
+        RandomTexts texts(seed, longest[seed % std::size(longest)]);
+        std::mt19937& random = texts.random();
+        const std::vector<Text> rows = texts.some(random() % (seed % 8 == 0 ? 3 : 200));
+        BothIndexes both(text_rows(rows));
+        const OwnedRows queries = text_rows(texts.queries(rows, queries_each));
+        std::vector<std::uint64_t> dead((rows.size() + 63) / 64);
+        SearchBatch batch = batch_of(queries, 1 + random() % (seed % 4 == 0 ? 2 * rows.size() + 1 : 12));
+        if (seed % 3 == 0 && !rows.empty()) {
+            for (std::size_t i = 0; i < rows.size(); ++i)
+                if (random() % 4 == 0) set_bit(dead, i);
+            batch.dead = dead;
+            batch.dead_version = new_bitmap_version();
+        }
+        both.expect_same(batch);
+        batch.count = 1;
+        if (seed % 5 == 0) both.expect_same_continuations(batch);
+    }
+}
+
+// Distances that need bands of every width, and more than any band.
+TEST(DeviceText, LongTextsEqualTheCpus)
+{
+    for (const std::size_t longest : {100, 200, 300, 480, 700, 2300}) {
+        RandomTexts texts(static_cast<unsigned>(longest), longest);
+        const std::vector<Text> rows = texts.some(300);
+        BothIndexes both(text_rows(rows));
+        const OwnedRows queries = text_rows(texts.queries(rows, 60));
+        for (const std::uint32_t k : {1, 10, 400}) both.expect_same(batch_of(queries, k));
+    }
+}
+
+// So many texts that the last step is launched for some queries at a time, by the distances so far.
+TEST(DeviceText, LargeBatchesEqualTheCpus)
+{
+    std::mt19937 random(11);
+    std::vector<Text> rows;
+    while (rows.size() < 100000) rows.push_back(random_text(random, 30 + random() % 30, 12));
+    std::vector<Text> asked;
+    while (asked.size() < 500) asked.push_back(edited(random, rows[random() % rows.size()], random() % 16, 12));
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(asked);
+    for (const std::uint32_t k : {1, 4}) both.expect_same(batch_of(queries, k));
+}
+
+// More characters than ids, so that some share one.
+TEST(DeviceText, SharedIdsEqualTheCpus)
+{
+    std::mt19937 random(7);
+    std::vector<Text> rows;
+    for (int i = 0; i < 2000; ++i) rows.push_back(random_text(random, random() % 12, 3000, 0x4e00));
+    for (int i = 0; i < 1000; ++i) rows.push_back(edited(random, rows[random() % rows.size()], 3, 26));
+    BothIndexes both(text_rows(rows));
+    std::vector<Text> asked;
+    for (int i = 0; i < 300; ++i) asked.push_back(edited(random, rows[random() % rows.size()], random() % 4, 26));
+    const OwnedRows queries = text_rows(asked);
+    for (const std::uint32_t k : {1, 5, 50}) both.expect_same(batch_of(queries, k));
+}
+
+// Many more results of one distance than the device keeps: the first rows are wanted.
+TEST(DeviceText, ManyEqualDistancesEqualTheCpus)
+{
+    std::mt19937 random(3);
+    std::vector<Text> rows;
+    for (int i = 0; i < 60000; ++i) rows.push_back(random_text(random, 20 + random() % 2, 2));
+    for (int i = 0; i < 20000; ++i) rows.push_back(U"one title that many have");
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows({U"one title that many have", U"one title that several have",
+                                         random_text(random, 20, 2), random_text(random, 21, 2), U""});
+    for (const std::uint32_t k : {1, 10, 3000}) both.expect_same(batch_of(queries, k));
+}
+
+TEST(DeviceText, NoResultIsBeyondTheReach)
+{
+    RandomTexts texts(5, 30);
+    const std::vector<Text> rows = texts.some(3000);
+    BothIndexes both(text_rows(rows));
+    const std::vector<Text> asked = texts.queries(rows, 200);
+    const OwnedRows queries = text_rows(asked);
+    for (const double reach : {0.0, 1.0, 2.0, 4.0}) {
+        const std::vector<double> reaches(asked.size(), reach);
+        SearchBatch batch = batch_of(queries, 3000);
+        batch.reach = reaches;
+        std::vector<std::vector<RowResult>> found;
+        both.device().search(batch, found, both.pool());
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+            std::size_t wanted = 0;
+            for (const Text& row : rows) wanted += plain_distance(asked[i], row) <= reach;
+            ASSERT_EQ(found[i].size(), wanted);
+            if (wanted > 0) {
+                ASSERT_LE(found[i].back().distance, reach);
+            }
+        }
+    }
+}
+
+TEST(DeviceText, CancelledSearchesThrow)
+{
+    RandomTexts texts(1, 20);
+    const std::vector<Text> rows = texts.some(100);
+    BothIndexes both(text_rows(rows));
+    CancelToken cancel;
+    cancel.cancel();
+    SearchBatch batch = batch_of(text_rows({U"a"}), 1);
+    const OwnedRows queries = text_rows({U"a"});
+    batch.lists = queries.view();
+    batch.cancel = &cancel;
+    std::vector<std::vector<RowResult>> found;
+    EXPECT_THROW(both.device().search(batch, found, both.pool()), Cancelled);
+}
+
+TEST(DeviceText, MemoryIsAccounted)
+{
+    RandomTexts texts(2, 20);
+    const std::uint64_t before = shared_context().pool().used();
+    {
+        BothIndexes both(text_rows(texts.some(1000)));
+        const Residence residence = both.device().residence();
+        EXPECT_EQ(residence.gpu, shared_context().device());
+        EXPECT_EQ(shared_context().pool().used() - before, residence.device_bytes);
+        EXPECT_GT(both.device().memory_bytes(), residence.device_bytes);
+    }
+    EXPECT_EQ(shared_context().pool().used(), before);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

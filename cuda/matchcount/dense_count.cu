@@ -18,7 +18,7 @@ namespace
 {
 
 // Fewer queries than these are counted by parts.
-constexpr std::uint32_t few_queries = 64;
+constexpr std::uint32_t few_queries = 40;
 constexpr std::uint32_t most_sampled_rows = 16384;
 
 struct SamplePlan {

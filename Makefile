@@ -5,7 +5,8 @@ DATA = $(wildcard src/sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
 	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
-	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/jaro_winkler.cpp
+	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/gram_distance.cpp \
+	src/numeric/jaro_winkler.cpp
 ENGINE_BUILD ?= build/engine
 ENGINE_CMAKE_FLAGS ?=
 

@@ -46,6 +46,15 @@ SELECT edit_distance_transpositions('a', repeat('a', 65536));
 SELECT edit_distance(repeat('a', 65535), repeat(U&'\00e9', 65534)) AS all_others, edit_distance(repeat('ab', 32767), repeat('ba', 32767)) AS shifted, edit_distance(repeat('ab', 32767), repeat('ba', 32767), 1) AS at_most, edit_distance(left(repeat(U&'\00e9', 65536), 65535), 'a') AS wide;
 SELECT 'needle' <<~~>> (repeat('hay', 20000) || 'neeedle') AS word, round(jaro_winkler(repeat('ab', 32767), repeat('ba', 32767))::numeric, 4) AS similarity;
 
+-- a comparison of the longest texts can be cancelled in the middle
+SELECT clock_timestamp() AS began \gset
+SELECT edit_distance(repeat('ab', 32767), repeat('cd', 32767)) AS all_others;
+SELECT clock_timestamp() - :'began' AS whole, clock_timestamp() AS began \gset
+SET statement_timeout = '5ms';
+SELECT edit_distance(repeat('ab', 32767), repeat('cd', 32767)) AS all_others;
+RESET statement_timeout;
+SELECT clock_timestamp() - :'began' < :'whole'::interval / 2 AS soon;
+
 -- Jaro-Winkler
 SELECT a, b, round(jaro_winkler(a, b)::numeric, 4) AS similarity FROM (VALUES ('MARTHA', 'MARHTA'), ('DIXON', 'DICKSONX'), ('DWAYNE', 'DUANE'), ('ABROMS', 'ABRAMS'), ('abc', 'xyz'), ('', ''), ('', 'a'), ('a', 'a'), ('same', 'same'), (U&'b\00e9b\00e9', U&'b\00e9b\00e8')) s(a, b);
 

@@ -103,6 +103,9 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             break;  // bits and text are searched on the CPU
     }
     return 0;

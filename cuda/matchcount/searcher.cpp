@@ -17,6 +17,7 @@
 #include "methods/arrays.h"
 #include "methods/device_wait.h"
 #include "methods/rows/stored_lists.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp::cuda
 {
@@ -166,7 +167,8 @@ OfBitmap<DeadPlaces>::Use DeviceTextSearcher::dead_places(const SearchBatch& bat
 void DeviceTextSearcher::search_after(const SearchBatch& batch, const RowResult& after, Results& results,
                                       ThreadPool& pool) const
 {
-    if (texts_.count() == 0 || batch.k == 0 || batch.count == 0) return;
+    // No distance is negative.
+    if (texts_.count() == 0 || batch.k == 0 || batch.count == 0 || within_of(batch.settings) < 0) return;
     const double steps = static_cast<double>(batch.count) * static_cast<double>(mirror_->characters());
     const DevicePatience patience(patience_for(100 * steps));
     check(cudaSetDevice(context_.device()), "choosing the device");

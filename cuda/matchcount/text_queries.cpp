@@ -1,7 +1,8 @@
 #include "matchcount/text_queries.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "protocol/search_bound.h"
 
 namespace pgwarp::cuda
 {
@@ -21,9 +22,8 @@ T* writable(const T* array)
 std::uint32_t TextChunk::reach(const SearchBatch& batch, std::size_t i) const
 {
     constexpr std::uint32_t everything = 0xffffffff;
-    if (batch.reach.empty()) return everything;
-    const double reach = batch.reach[numbers[i]];
-    // A negative reach leaves nothing, and 0 too little to matter.
+    double reach = within_of(batch.settings);
+    if (!batch.reach.empty()) reach = std::min(reach, batch.reach[numbers[i]]);
     return reach < everything ? static_cast<std::uint32_t>(std::max(reach, 0.0)) : everything;
 }
 
@@ -61,6 +61,7 @@ void lay_out_search(const TextChunk& chunk, Carver& memory, TextQueries& queries
     const std::size_t count = chunk.count();
     queries.rest = memory.take<std::uint32_t>(count);
     queries.near = memory.take<std::uint32_t>(count);
+    queries.windows = memory.take<std::uint32_t>(count);
     queries.limits = memory.take<std::uint32_t>(count);
     queries.last_keys = memory.take<std::uint64_t>(count);
     queries.found = memory.take<std::uint32_t>(count);

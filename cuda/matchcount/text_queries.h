@@ -24,9 +24,9 @@ struct TextChunk {
 
     std::uint32_t count() const { return static_cast<std::uint32_t>(numbers.size()); }
     // Where more results than this have one distance, the host searches.
-    std::uint32_t capacity() const { return 8 * k + 2048; }
+    std::uint32_t capacity() const { return 8 * k + 4096; }
     std::uint32_t stride() const { return (longest + 3) / 4 * 4; }
-    // The largest distance of interest of the chunk's query i.
+    // The largest distance of interest of the chunk's query i, by the batch and its settings.
     std::uint32_t reach(const SearchBatch& batch, std::size_t i) const;
 };
 

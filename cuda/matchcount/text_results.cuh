@@ -18,14 +18,16 @@ class TextResults
 public:
     __device__ TextResults(const TextQueries& queries, std::uint32_t query) : queries_(queries), query_(query) {}
 
-    __device__ std::uint32_t limit() const { return __ldcg(queries_.limits + query_); }
+    // The same for all lanes of a warp, which call it.
+    __device__ std::uint32_t limit() const { return __shfl_sync(all_lanes, __ldcg(queries_.limits + query_), 0); }
 
     // Takes the results of the lanes that offer one. Called by all lanes of a warp.
     __device__ void take(bool offers, std::uint32_t distance, std::uint32_t row)
     {
         const std::uint64_t key = std::uint64_t{distance} << 32 | row;
+        const std::uint32_t most = limit();
         const bool taken =
-            offers && distance <= limit() && key >= queries_.first_keys[query_] && key <= __ldcg(last_key());
+            offers && distance <= most && key >= queries_.first_keys[query_] && key <= __ldcg(last_key());
         const std::uint32_t who = __ballot_sync(all_lanes, taken);
         if (who == 0) return;
         const std::uint32_t lane = threadIdx.x % 32;
@@ -38,9 +40,10 @@ public:
             if (distance < TextQueries::distances) atomicAdd(of_distance() + distance, 1U);
         }
         __syncwarp();
-        lower_limit();
+        const std::uint32_t within = lower_limit();
         const std::uint32_t step = queries_.capacity / 4;
-        if (queries_.k <= most_k_of_warp && before / step != (before + __popc(who)) / step) lower_last_key();
+        const bool many_equal = within > step && before / step != (before + __popc(who)) / step;
+        if (many_equal && queries_.k <= most_k_of_warp) lower_last_key();
     }
 
 private:
@@ -56,8 +59,8 @@ private:
         return reinterpret_cast<unsigned long long*>(queries_.last_keys + query_);
     }
 
-    // To the least distance that k results have at most.
-    __device__ void lower_limit()
+    // To the least distance that k results have at most. Returns the number of those results.
+    __device__ std::uint32_t lower_limit()
     {
         const std::uint32_t lane = threadIdx.x % 32;
         const std::uint32_t now = limit();
@@ -73,10 +76,11 @@ private:
             if (enough != 0) {
                 const std::uint32_t least = first + __ffs(enough) - 1;
                 if (lane == 0 && least < now) atomicMin(queries_.limits + query_, least);
-                return;
+                return before + __shfl_sync(all_lanes, sum, __ffs(enough) - 1);
             }
             before += __shfl_sync(all_lanes, sum, 31);
         }
+        return 0;
     }
 
     // To the k-th key of those that were written: where very many results have one distance, only the first rows count.

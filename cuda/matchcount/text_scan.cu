@@ -194,26 +194,44 @@ __global__ void __launch_bounds__(block_threads, blocks_at_a_time)
     extern __shared__ __align__(1024) std::uint32_t table[];
     __shared__ std::uint32_t bins[33];
     __shared__ std::uint32_t waiting[block_warps][64];
-    __shared__ std::uint32_t common_limit;
     const bool is_near = step == TextStep::near;
     const std::uint32_t at = launch.first + blockIdx.y;
     const Query query(queries, is_near || queries.rest == nullptr ? at : queries.rest[at]);
     Comparison comparison(texts, queries, query, table);
     const std::uint32_t near = is_near ? near_bound(queries, query) : queries.near[query.number];
-    if (threadIdx.x == 0) {
-        common_limit = comparison.limit();
-        if (is_near) queries.near[query.number] = near;
-    }
-    __syncthreads();
-    const std::uint32_t limit = common_limit;
+    // Blocks share the tiles of a window, which therefore does not follow the limit.
+    const std::uint32_t window = is_near ? near : queries.windows[query.number];
+    if (is_near && threadIdx.x == 0) queries.near[query.number] = near;
     // Every text within the limit was near.
-    if (!is_near && limit <= near) return;
+    if (!is_near && window <= near) return;
     count_characters(texts, query.ids, query.length, bins);
     fill_masks(query.ids, query.length, table);
     __syncthreads();
-    const TextTiles tiles = tiles_of_warp(texts, query, is_near ? near : limit, launch.part, launch.parts);
+    const TextTiles tiles = tiles_of_warp(texts, query, window, launch.part, launch.parts);
     compare_tiles(texts, query, read_counts(bins), is_near ? 0 : near + 1, is_near ? near : all_lanes, tiles,
                   comparison, waiting[threadIdx.x / 32]);
+}
+
+// Finds the digit at which the sum of counts reaches `rank`, which becomes the rank among the keys with that digit. By
+// the first warp, eight digits a lane.
+__device__ std::uint32_t find_digit(const std::uint32_t* of_digit, std::uint32_t& rank)
+{
+    const std::uint32_t lane = threadIdx.x;
+    std::uint32_t own = 0;
+    for (std::uint32_t i = 0; i < 8; ++i) own += of_digit[8 * lane + i];
+    std::uint32_t sum = own;
+    for (std::uint32_t step = 1; step < 32; step *= 2) {
+        const std::uint32_t lower = __shfl_up_sync(all_lanes, sum, step);
+        if (lane >= step) sum += lower;
+    }
+    const std::uint32_t finder = __ffs(__ballot_sync(all_lanes, sum >= rank)) - 1;
+    std::uint32_t digit = 8 * lane;
+    std::uint32_t left = rank - (sum - own);
+    if (lane == finder) {
+        for (; of_digit[digit] < left; ++digit) left -= of_digit[digit];
+    }
+    rank = __shfl_sync(all_lanes, left, finder);
+    return __shfl_sync(all_lanes, digit, finder);
 }
 
 // Finds the k-th of `count` different keys by their digits of 8 bits, from the first on. Called by all threads of a
@@ -222,9 +240,8 @@ __device__ std::uint64_t find_kth_key(const std::uint64_t* keys, std::uint32_t c
 {
     __shared__ std::uint32_t of_digit[256];
     __shared__ std::uint32_t chosen;
-    __shared__ std::uint32_t rank;  // among the keys that begin with `prefix`, from 1
     std::uint64_t prefix = 0;
-    if (threadIdx.x == 0) rank = k;
+    std::uint32_t rank = k;  // in the first warp: among the keys that begin with `prefix`
     for (int shift = 40; shift >= 0; shift -= 8) {
         of_digit[threadIdx.x] = 0;
         __syncthreads();
@@ -233,10 +250,9 @@ __device__ std::uint64_t find_kth_key(const std::uint64_t* keys, std::uint32_t c
             if (key >> (shift + 8) == prefix) atomicAdd(&of_digit[key >> shift & 255], 1U);
         }
         __syncthreads();
-        if (threadIdx.x == 0) {
-            std::uint32_t digit = 0;
-            for (; of_digit[digit] < rank; ++digit) rank -= of_digit[digit];
-            chosen = digit;
+        if (threadIdx.x < 32) {
+            const std::uint32_t digit = find_digit(of_digit, rank);
+            if (threadIdx.x == 0) chosen = digit;
         }
         __syncthreads();
         prefix = prefix << 8 | chosen;
@@ -291,6 +307,13 @@ void prepare_text_queries(const TextQueries& queries, cudaStream_t stream)
     check(cudaMemcpyAsync(queries.limits, queries.reach, count * sizeof(queries.limits[0]), cudaMemcpyDeviceToDevice,
                           stream),
           "setting limits");
+}
+
+void set_windows(const TextQueries& queries, cudaStream_t stream)
+{
+    check(cudaMemcpyAsync(queries.windows, queries.limits, queries.count * sizeof(queries.limits[0]),
+                          cudaMemcpyDeviceToDevice, stream),
+          "setting windows");
 }
 
 void survey_texts(const Context& context, const TextsView& texts, const TextQueries& queries, cudaStream_t stream)

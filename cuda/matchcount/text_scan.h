@@ -31,6 +31,8 @@ inline constexpr std::uint32_t near_texts = 1024;
 // All enqueue. `longest`: the characters of the longest query. Throw CudaError.
 void prepare_text_queries(const TextQueries& queries, cudaStream_t stream);
 void survey_texts(const Context& context, const TextsView& texts, const TextQueries& queries, cudaStream_t stream);
+// Before the launches of the step `rest`: all of them go over the same texts, whatever the limits become meanwhile.
+void set_windows(const TextQueries& queries, cudaStream_t stream);
 void compare_texts(const Context& context, TextStep step, const TextsView& texts, const TextQueries& queries,
                    const TextLaunch& launch, std::uint32_t longest, cudaStream_t stream);
 void finish_texts(const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream);

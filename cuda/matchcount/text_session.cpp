@@ -71,7 +71,10 @@ void TextSession::run(const TextAlphabet& alphabet)
     }
     if (!all_near) survey_texts(context_, texts_, queries_, stream_);
     launch(TextStep::near, near);
-    if (!all_near) rest <= launch_time ? launch_rest_of_all() : launch_rest_by_limits();
+    if (!all_near) {
+        set_windows(queries_, stream_);
+        rest <= launch_time ? launch_rest_of_all() : launch_rest_by_limits();
+    }
     finish_texts(queries_, answers_, stream_);
     read(arrived_.keys, answers_.keys, std::size_t{chunk_.count()} * chunk_.k);
     read(arrived_.found, answers_.found, chunk_.count());

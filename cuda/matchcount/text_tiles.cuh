@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "matchcount/text_view.h"
+#include "matchcount/tile_share.h"
 
 namespace pgwarp::cuda
 {
@@ -17,7 +18,7 @@ public:
     static constexpr std::uint32_t no_place = 0xffffffff;
 
     // Of the texts whose lengths differ from the query's by at most `gap`, for one of `warps` warps (at least 2). The
-    // sides share the warps by their numbers of tiles, in turn.
+    // warps that share a query need equal gaps.
     __device__ TextTiles(const TextsView& texts, std::uint32_t query_length, std::uint32_t gap, std::uint32_t warp,
                          std::uint32_t warps)
     {
@@ -26,27 +27,20 @@ public:
         middle_ = first_of(texts, query_length);
         const std::uint32_t of_longer = (last - middle_ + 31) / 32;
         const std::uint32_t of_shorter = (middle_ - first + 31) / 32;
-        std::uint32_t share =
-            static_cast<std::uint32_t>(std::uint64_t{warps} * of_longer / max(of_longer + of_shorter, 1));
-        if (of_longer > 0) share = max(share, 1);
-        if (of_shorter > 0) share = min(share, warps - 1);
-        const auto before = static_cast<std::uint32_t>(std::uint64_t{warp} * share / warps);
-        longer_ = static_cast<std::uint32_t>(std::uint64_t{warp + 1} * share / warps) > before;
-        texts_ = longer_ ? last - middle_ : middle_ - first;
-        begin_ = longer_ ? before : warp - before;
-        step_ = longer_ ? share : warps - share;
+        share_ = share_tiles(of_longer, of_shorter, warp, warps);
+        texts_ = share_.longer ? last - middle_ : middle_ - first;
     }
 
     // The warp's tiles are begin(), begin() + step(), ... below end().
-    __device__ std::uint32_t begin() const { return begin_; }
-    __device__ std::uint32_t step() const { return step_; }
+    __device__ std::uint32_t begin() const { return share_.first; }
+    __device__ std::uint32_t step() const { return share_.step; }
     __device__ std::uint32_t end() const { return (texts_ + 31) / 32; }
     // Returns the place of the lane in a tile, or no_place. The first lane has the nearest length.
     __device__ std::uint32_t place(std::uint32_t tile, std::uint32_t lane) const
     {
         const std::uint32_t at = 32 * tile + lane;
         if (at >= texts_) return no_place;
-        return longer_ ? middle_ + at : middle_ - 1 - at;
+        return share_.longer ? middle_ + at : middle_ - 1 - at;
     }
 
 private:
@@ -56,10 +50,8 @@ private:
     }
 
     std::uint32_t middle_;  // the first place of a text as long as the query
-    bool longer_;
+    TileShare share_;
     std::uint32_t texts_;  // of the side
-    std::uint32_t begin_;
-    std::uint32_t step_;
 };
 
 }  // namespace pgwarp::cuda

@@ -52,6 +52,7 @@ struct TextQueries {
 
     const std::uint32_t* rest = nullptr;   // the queries that the step `rest` takes; null: all
     std::uint32_t* near = nullptr;         // [count]: texts with this bound or a smaller one were near
+    std::uint32_t* windows = nullptr;      // [count]: the limits before the step `rest`: it takes texts of such lengths
     std::uint32_t* limits = nullptr;       // [count]: larger distances are no results
     std::uint64_t* last_keys = nullptr;    // [count]: larger keys are no results
     std::uint32_t* found = nullptr;        // [count]: keys

@@ -242,6 +242,9 @@ ScoreKind kind_for(Metric metric)
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             break;
     }
     return ScoreKind::float_l1;

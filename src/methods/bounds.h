@@ -37,6 +37,9 @@ inline double lower_bound(Metric metric, double value, double error, double quer
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             return value;
     }
     return value;
@@ -57,6 +60,9 @@ inline double bound_width(Metric metric, double error, double query_norm)
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             return 0;
     }
     return 0;

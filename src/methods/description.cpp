@@ -35,6 +35,9 @@ constexpr MetricNames metrics[] = {
     {Metric::hamming, "hamming", "hamming", "<~>", false},
     {Metric::jaccard, "jaccard", "jaccard", "<%>", false},
     {Metric::edit, "edit", "edit", "<~~>", true},
+    {Metric::edit_transpositions, "transpositions", "edit_transpositions", "<~^~>", false},
+    {Metric::edit_substring, "substring", "edit_substring", ">>~~<<", false},
+    {Metric::gram_jaccard, "gram", "gram_jaccard", "<%%>", false},
 };
 
 }  // namespace

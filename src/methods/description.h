@@ -41,6 +41,7 @@ struct SettingDescription {
     const char* refusal = nullptr;
     bool overrides_calibration = false;  // such a search does not promise pgwarp.recall
     bool is_effort = false;              // the value is an effort of the calibration
+    bool ends_early = false;             // such a search of a complete method may miss rows
 };
 
 // A kind of rows and a metric that the method searches them by. There is an operator class for each.
@@ -148,6 +149,9 @@ struct MethodDescription {
 
     // Rows of these elements: normal searches miss none, and return them in the order of continuations.
     ElementSet complete = {};
+    // Rows of these elements: searches take a bound of the distance (protocol/search_bound.h), and miss no row within
+    // it, whatever their effort.
+    ElementSet takes_bound = {};
     // Rows of these elements: their arrays as they came (`vectors`, or those of lists) hold the whole index, and a
     // merge needs no engine.
     ElementSet stores_rows = {};

@@ -248,6 +248,9 @@ double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             break;
     }
     return 0;

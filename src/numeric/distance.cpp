@@ -39,6 +39,9 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
         case Metric::hamming:
         case Metric::jaccard:
         case Metric::edit:
+        case Metric::edit_transpositions:
+        case Metric::edit_substring:
+        case Metric::gram_jaccard:
             return;  // bits.cpp compares bits, edit_distance.cpp text
     }
 }

@@ -13,6 +13,7 @@ namespace
 {
 
 constexpr std::uint32_t byte_characters = 256;
+constexpr std::uint32_t steps_to_poll = 1U << 18;  // each of a few nanoseconds
 
 std::uint32_t most_slots(const TextView& pattern)
 {
@@ -251,7 +252,7 @@ std::uint32_t EditPattern::block_rows(std::uint32_t block) const
     return std::min(64U, length_ - 64 * block);
 }
 
-std::uint32_t EditPattern::distance(const TextView& text, std::uint32_t at_most) const
+std::uint32_t EditPattern::distance(const TextView& text, std::uint32_t at_most, const EditPoll& poll) const
 {
     const bool substring = kind_ == EditKind::substring;
     if (length_ == 0) return substring ? 0 : text.length;
@@ -259,18 +260,19 @@ std::uint32_t EditPattern::distance(const TextView& text, std::uint32_t at_most)
     if (length_ > text.length && length_ - text.length > at_most) return excess(at_most);
     if (!substring && text.length > length_ && text.length - length_ > at_most) return excess(at_most);
     if (text.bytes_each == 1)
-        return distance_by_kind(static_cast<const std::uint8_t*>(text.characters), text.length, at_most);
+        return distance_by_kind(static_cast<const std::uint8_t*>(text.characters), text.length, at_most, poll);
     if (text.bytes_each == 2)
-        return distance_by_kind(static_cast<const std::uint16_t*>(text.characters), text.length, at_most);
-    return distance_by_kind(static_cast<const std::uint32_t*>(text.characters), text.length, at_most);
+        return distance_by_kind(static_cast<const std::uint16_t*>(text.characters), text.length, at_most, poll);
+    return distance_by_kind(static_cast<const std::uint32_t*>(text.characters), text.length, at_most, poll);
 }
 
 template <class Character>
-std::uint32_t EditPattern::distance_by_kind(const Character* text, std::uint32_t length, std::uint32_t at_most) const
+std::uint32_t EditPattern::distance_by_kind(const Character* text, std::uint32_t length, std::uint32_t at_most,
+                                            const EditPoll& poll) const
 {
     const auto of_kind = [&]<EditKind kind>() {
         return length_ <= 64 ? distance_in_block<kind>(text, length, at_most)
-                             : distance_in_blocks<kind>(text, length, at_most);
+                             : distance_in_blocks<kind>(text, length, at_most, poll);
     };
     switch (kind_) {
         case EditKind::levenshtein:
@@ -300,13 +302,15 @@ std::uint32_t EditPattern::distance_in_block(const Character* text, std::uint32_
 // A block above the band is as if its last row grew by 1 in each column from where the band left it, one below as if it
 // grew by 1 in each row: values of cells are then those of paths, and paths in the band are all there.
 template <EditKind kind, class Character>
-std::uint32_t EditPattern::distance_in_blocks(const Character* text, std::uint32_t length, std::uint32_t at_most) const
+std::uint32_t EditPattern::distance_in_blocks(const Character* text, std::uint32_t length, std::uint32_t at_most,
+                                              const EditPoll& poll) const
 {
     const Band band(kind, length_, length, at_most);
     auto* const blocks = reinterpret_cast<BlockOf<kind>*>(columns_);
     const std::uint32_t count = block_count();
     std::uint32_t known = 0;             // blocks that the band has reached
     LastRow<kind> last_row(0, at_most);  // of the last of them
+    std::uint32_t steps = 0;             // since the last poll
     for (std::uint32_t i = 0; i < length; ++i) {
         const std::uint32_t first = band.first(i + 1);
         for (; known <= band.last(i + 1); ++known) {
@@ -327,6 +331,10 @@ std::uint32_t EditPattern::distance_in_blocks(const Character* text, std::uint32
         }
         last_row.add(static_cast<std::int64_t>(carry.plus) - static_cast<std::int64_t>(carry.minus));
         if (known == count && last_row.decided(length - 1 - i)) break;
+        steps += known - first + 1;
+        if (steps < steps_to_poll || poll.call == nullptr) continue;
+        steps = 0;
+        poll.call(poll.argument);
     }
     return last_row.result();
 }

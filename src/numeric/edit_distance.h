@@ -20,6 +20,12 @@ enum class EditKind : std::uint8_t {
 
 inline constexpr std::uint32_t no_edit_limit = 0xffffffff;
 
+// Called during long comparisons, at least every few milliseconds; it may leave them by an exception or longjmp().
+struct EditPoll {
+    void (*call)(void*) = nullptr;
+    void* argument = nullptr;
+};
+
 // A pattern, prepared once and compared with many texts. It points to the caller's memory. Comparisons write to its
 // scratch memory: a thread that compares needs a pattern of its own. A comparison of m with n characters takes about
 // n * (m / 64) steps of a few nanoseconds; a small at_most makes long ones shorter.
@@ -34,7 +40,8 @@ public:
 
     std::uint32_t length() const { return length_; }
     // Returns the distance to the text if it is at most `at_most`, otherwise a number above at_most.
-    std::uint32_t distance(const TextView& text, std::uint32_t at_most = no_edit_limit) const;
+    std::uint32_t distance(const TextView& text, std::uint32_t at_most = no_edit_limit,
+                           const EditPoll& poll = {}) const;
 
 private:
     std::uint32_t slot_of(std::uint32_t character) const;
@@ -44,11 +51,13 @@ private:
     std::uint32_t block_count() const { return (length_ + 63) / 64; }
     std::uint32_t block_rows(std::uint32_t block) const;
     template <class Character>
-    std::uint32_t distance_by_kind(const Character* text, std::uint32_t length, std::uint32_t at_most) const;
+    std::uint32_t distance_by_kind(const Character* text, std::uint32_t length, std::uint32_t at_most,
+                                   const EditPoll& poll) const;
     template <EditKind kind, class Character>
     std::uint32_t distance_in_block(const Character* text, std::uint32_t length, std::uint32_t at_most) const;
     template <EditKind kind, class Character>
-    std::uint32_t distance_in_blocks(const Character* text, std::uint32_t length, std::uint32_t at_most) const;
+    std::uint32_t distance_in_blocks(const Character* text, std::uint32_t length, std::uint32_t at_most,
+                                     const EditPoll& poll) const;
 
     std::uint32_t length_ = 0;
     EditKind kind_ = EditKind::levenshtein;

@@ -47,20 +47,22 @@ private:
     std::vector<std::uint16_t> wide_slots_;       // [place]
 };
 
-// A Levenshtein pattern for many rows. Const calls are thread-safe.
+// A pattern for many rows. Const calls are thread-safe.
 class EditScan
 {
 public:
-    explicit EditScan(const TextView& pattern);
+    explicit EditScan(const TextView& pattern, EditKind kind = EditKind::levenshtein);
 
     // out[i] = the distance to row ids[i] of `rows` (texts) if it is at most `at_most`, otherwise a number above it.
     // Neighbouring ids of like lengths are fastest.
+    // Only comparisons row by row poll.
     void distances(const RowView& rows, std::span<const std::uint32_t> ids, std::uint32_t at_most,
-                   std::span<std::uint32_t> out) const;
+                   std::span<std::uint32_t> out, const EditPoll& poll = {}) const;
 
 private:
     std::vector<std::uint32_t> words_;  // the pattern; patterns that are too long for lanes are compared row by row
-    EditMasks masks_;                   // of no characters where the pattern is too long
+    EditKind kind_;
+    EditMasks masks_;  // of no characters where the pattern is too long
 };
 
 }  // namespace pgwarp

@@ -17,13 +17,23 @@ enum class Metric : std::uint8_t {
     l1 = 4,             // operator <+>
     hamming = 5,        // operator <~>, of bits
     jaccard = 6,        // operator <%>, of bits
-    edit = 7,           // operator <~~>, the Levenshtein distance of text (numeric/edit_distance.h)
+    // Of text (numeric/text_pattern.h):
+    edit = 7,                 // operator <~~>, the Levenshtein distance
+    edit_transpositions = 8,  // operator <~^~>, the restricted Damerau distance
+    edit_substring = 9,       // operator >>~~<<, the Levenshtein distance of the query to the nearest substring
+    gram_jaccard = 10,        // operator <%%>, the Jaccard distance of 3-grams
 };
+inline constexpr Metric last_metric = Metric::gram_jaccard;
 
 // Whether rows are bits, packed into words that take the place of floats (numeric/bits.h).
 inline constexpr bool is_of_bits(Metric metric)
 {
     return metric == Metric::hamming || metric == Metric::jaccard;
+}
+
+inline constexpr bool is_of_text(Metric metric)
+{
+    return metric >= Metric::edit && metric <= Metric::gram_jaccard;
 }
 
 // Returns the distance that the SQL operator returns, accumulated in float64 in an order that depends on `dimensions`

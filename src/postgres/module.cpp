@@ -5,6 +5,7 @@
 #include "postgres/client/message_fault.h"
 #include "postgres/executor/answer_sources.h"
 #include "postgres/executor/plan_hints.h"
+#include "postgres/planner/bounded_path.h"
 #include "postgres/planner/index_only_path.h"
 #include "postgres/planner/knn_batch_path.h"
 #include "postgres/planner/knn_filter_path.h"
@@ -31,6 +32,7 @@ void _PG_init(void)
     pgwarp::init_knn_batch();
     pgwarp::init_subplan_batch();
     pgwarp::init_ordered_path();
+    pgwarp::init_bounded_path();
     pgwarp::init_index_only_path();
     pgwarp::init_knn_filter();  // runs after the hooks that add index paths
     pgwarp::init_knn_partitions();

@@ -356,6 +356,15 @@ CREATE FUNCTION text_edit_distance(text, text) RETURNS float8
 CREATE FUNCTION substring_edit_distance(text, text) RETURNS float8
 	AS 'MODULE_PATHNAME', 'pgwarp_substring_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
+CREATE FUNCTION text_edit_distance_transpositions(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_edit_distance_transpositions' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION contained_edit_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_contained_edit_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION gram_distance(text, text) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_gram_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
 CREATE FUNCTION jaro_winkler(text, text) RETURNS float8
 	AS 'MODULE_PATHNAME', 'pgwarp_jaro_winkler' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
 
@@ -364,8 +373,25 @@ CREATE OPERATOR <~~> (
 	COMMUTATOR = '<~~>'
 );
 
+CREATE OPERATOR <~^~> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = text_edit_distance_transpositions,
+	COMMUTATOR = '<~^~>'
+);
+
+-- word <<~~>> text, and the other way round
 CREATE OPERATOR <<~~>> (
-	LEFTARG = text, RIGHTARG = text, PROCEDURE = substring_edit_distance
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = substring_edit_distance,
+	COMMUTATOR = '>>~~<<'
+);
+
+CREATE OPERATOR >>~~<< (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = contained_edit_distance,
+	COMMUTATOR = '<<~~>>'
+);
+
+CREATE OPERATOR <%%> (
+	LEFTARG = text, RIGHTARG = text, PROCEDURE = gram_distance,
+	COMMUTATOR = '<%%>'
 );
 
 -- state of the engine and of the resident indexes
@@ -401,6 +427,15 @@ COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit di
 CREATE FUNCTION pgwarp_metric_edit(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_metric_edit_transpositions(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_edit_substring(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_gram_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
@@ -408,6 +443,24 @@ CREATE OPERATOR CLASS text_edit_ops
 	DEFAULT FOR TYPE text USING matchcount AS
 	OPERATOR 1 <~~> (text, text) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_edit(internal),
+	FUNCTION 2 pgwarp_element_text(internal);
+
+CREATE OPERATOR CLASS text_transpositions_ops
+	FOR TYPE text USING matchcount AS
+	OPERATOR 1 <~^~> (text, text) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_edit_transpositions(internal),
+	FUNCTION 2 pgwarp_element_text(internal);
+
+CREATE OPERATOR CLASS text_substring_ops
+	FOR TYPE text USING matchcount AS
+	OPERATOR 1 >>~~<< (text, text) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_edit_substring(internal),
+	FUNCTION 2 pgwarp_element_text(internal);
+
+CREATE OPERATOR CLASS text_gram_ops
+	FOR TYPE text USING matchcount AS
+	OPERATOR 1 <%%> (text, text) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
 
 CREATE OPERATOR CLASS vector_l2_ops

@@ -36,7 +36,7 @@ public:
         // An index without rows has no arrays.
         std::vector<ArrayShape> arrays;
         if (rows.count() > 0) arrays = list_arrays(rows.view());
-        cpu_ = matchcount::make_searcher(text_shape(), {}, arrays);
+        cpu_ = matchcount::make_text_searcher(text_shape(), {}, arrays);
         device_ = cuda::make_text_searcher(shared_context(), text_shape(), arrays);
         for (const ArrayShape& array : arrays) {
             std::vector<std::byte> bytes(array.bytes());

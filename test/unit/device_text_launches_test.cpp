@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "matchcount/text_launches.h"
+#include "matchcount/tile_share.h"
 #include "text_fixture.h"
 
 namespace pgwarp::cuda
@@ -31,6 +32,25 @@ TEST(TextLaunches, EveryQueryIsLaunchedOnce)
             EXPECT_TRUE(launch.part + 1 < launch.parts || parts[launch.first] == launch.parts);
         }
         for (const std::uint32_t each : parts) EXPECT_GE(each, 1U);
+    }
+}
+
+TEST(TextLaunches, WarpsShareTheTiles)
+{
+    std::mt19937 random(2);
+    for (int run = 0; run < 3000; ++run) {
+        const std::uint32_t warps = 2 + random() % 40;
+        const std::uint32_t of_longer = random() % 4 == 0 ? 0 : random() % 200;
+        const std::uint32_t of_shorter = random() % 4 == 0 ? 0 : random() % 200;
+        std::vector<int> longer(of_longer);
+        std::vector<int> shorter(of_shorter);
+        for (std::uint32_t warp = 0; warp < warps; ++warp) {
+            const TileShare share = share_tiles(of_longer, of_shorter, warp, warps);
+            std::vector<int>& side = share.longer ? longer : shorter;
+            for (std::size_t tile = share.first; tile < side.size(); tile += share.step) ++side[tile];
+        }
+        for (const auto* side : {&longer, &shorter})
+            for (const int times : *side) ASSERT_EQ(times, 1) << of_longer << ", " << of_shorter << ", " << warps;
     }
 }
 

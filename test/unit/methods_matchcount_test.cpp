@@ -9,6 +9,7 @@
 #include "methods/matchcount/text_search.h"
 #include "methods/ordered_scan.h"
 #include "methods_fixture.h"
+#include "protocol/search_bound.h"
 #include "text_fixture.h"
 
 namespace pgwarp::test
@@ -208,12 +209,15 @@ TEST(MatchcountSearch, AnswersAreThoseOfAScan)
                 query.k = 1 + random() % (random() % 4 == 0 ? 70 : 4);
                 query.dead = dead_places;
                 query.least_candidates = 1 + random() % 12;
+                if (random() % 3 == 0) query.within = random() % 12;
+                const auto is_within = [&](const RowResult& row) { return row.distance <= query.within; };
+                const auto end = std::partition_point(all.begin(), all.end(), is_within);
                 auto after = all.begin();
                 if (random() % 5 == 0 && !all.empty()) {
                     after += static_cast<std::ptrdiff_t>(random() % all.size());
                     query.after = *after++;
                 }
-                const std::size_t left = static_cast<std::size_t>(all.end() - after);
+                const std::size_t left = static_cast<std::size_t>(std::max(end - after, std::ptrdiff_t{0}));
                 const auto size = static_cast<std::ptrdiff_t>(std::min<std::size_t>(query.k, left));
                 matchcount::SearchPath path;
                 expect_equal(search_texts(index, query, workspace, pool, &path), {after, after + size});
@@ -294,6 +298,51 @@ TEST(Matchcount, FindsTheRowsOfAScan)
             }
         }
     }
+}
+
+// A bound of the distance makes answers complete: no text within it is missing, and none beyond it is compared twice.
+TEST(Matchcount, FindsAllWithinABound)
+{
+    const std::vector<Text> texts = many_texts(24);
+    ThreadPool pool(2);
+    const Index index = text_index(texts, pool);
+    std::mt19937 random(25);
+    std::vector<Text> asked = odd_queries;
+    while (asked.size() < 40) asked.push_back(edited(random, texts[random() % texts.size()], random() % 9, 12));
+    for (const double within : {-1.0, 0.0, 0.5, 2.0, 2.9, 7.0, 30.0, 1e9, 1e300}) {
+        Queries queries(asked, 4000);
+        set_within(&queries.batch.settings, within);
+        const auto found = search(*index.searcher, queries.batch, pool);
+        for (std::size_t q = 0; q < asked.size(); ++q) {
+            std::vector<RowResult> wanted = all_in_order(texts, asked[q]);
+            std::erase_if(wanted, [&](const RowResult& row) { return row.distance > within; });
+            expect_equal(found[q], wanted);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+// Titles of some length within a small distance: the grams alone tell which few texts are compared.
+TEST(MatchcountSearch, ComparesFewTextsWithinASmallBound)
+{
+    ThreadPool pool(2);
+    std::mt19937 random(26);
+    std::vector<Text> texts;
+    while (texts.size() < 4000) texts.push_back(random_text(random, 38 + random() % 5, 26));
+    const GramForm form;
+    const matchcount::TextIndex index = make_text_index({text_rows(texts).view(), pool}, form, pool);
+    matchcount::CountWorkspace workspace;
+    const std::vector<std::uint32_t> words = packed(edited(random, texts[7], 2, 26));
+    matchcount::TextQuery query;
+    query.text = view_text(words);
+    query.k = 10;
+    query.within = 2;
+    matchcount::SearchPath path;
+    const std::vector<RowResult> found = search_texts(index, query, workspace, pool, &path);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].row, 7U);
+    EXPECT_FALSE(path.candidates);
+    EXPECT_LE(path.compared, 3U);
 }
 
 TEST(Matchcount, LeavesDeadRowsOut)

@@ -144,6 +144,34 @@ TEST(EditDistance, LongestTexts)
     EXPECT_GT(Compared(same, EditKind::levenshtein).distance(pattern, 1000), 1000U);
 }
 
+// A comparison of the longest texts can be left in the middle.
+TEST(EditDistance, LongComparisonsPoll)
+{
+    struct Left {
+    };
+    std::mt19937 random(5);
+    const Alphabet alphabet(random);
+    const Characters pattern = alphabet.text(random, max_text_characters);
+    const std::vector<std::uint32_t> text = packed(alphabet.text(random, max_text_characters));
+    for (const EditKind kind : {EditKind::levenshtein, EditKind::transpositions, EditKind::substring}) {
+        const std::vector<std::uint32_t> words = packed(pattern);
+        std::vector<std::uint64_t> memory(EditPattern::memory_words(view_text(words)));
+        const EditPattern compared(view_text(words), kind, memory.data());
+        int polls = 0;
+        const EditPoll counting = {[](void* count) { ++*static_cast<int*>(count); }, &polls};
+        const std::uint32_t distance = compared.distance(view_text(text), no_edit_limit, counting);
+        EXPECT_GT(polls, 100);
+        EXPECT_EQ(compared.distance(view_text(text)), distance);
+        polls = 0;
+        const EditPoll leaving = {[](void* count) {
+                                      if (++*static_cast<int*>(count) == 3) throw Left();
+                                  },
+                                  &polls};
+        EXPECT_THROW(compared.distance(view_text(text), no_edit_limit, leaving), Left);
+        EXPECT_EQ(polls, 3);
+    }
+}
+
 TEST(EditDistance, MemoryIsLinear)
 {
     Characters pattern(max_text_characters);

@@ -34,12 +34,12 @@ struct Texts {
     }
 };
 
-void compare(const Characters& pattern, const Texts& texts, std::uint32_t at_most)
+void compare(EditKind kind, const Characters& pattern, const Texts& texts, std::uint32_t at_most)
 {
     const std::vector<std::uint32_t> words = packed(pattern);
     std::vector<std::uint64_t> memory(EditPattern::memory_words(view_text(words)));
-    const EditPattern scalar(view_text(words), EditKind::levenshtein, memory.data());
-    const EditScan scan(view_text(words));
+    const EditPattern scalar(view_text(words), kind, memory.data());
+    const EditScan scan(view_text(words), kind);
     const RowView rows = texts.view();
     std::vector<std::uint32_t> ids(rows.count);
     std::iota(ids.rbegin(), ids.rend(), 0U);
@@ -51,6 +51,12 @@ void compare(const Characters& pattern, const Texts& texts, std::uint32_t at_mos
             << "pattern of " << pattern.size() << ", at most " << at_most << ", row " << ids[i] << ": " << found[i]
             << " for " << wanted;
     }
+}
+
+void compare(const Characters& pattern, const Texts& texts, std::uint32_t at_most)
+{
+    for (const EditKind kind : {EditKind::levenshtein, EditKind::transpositions, EditKind::substring})
+        compare(kind, pattern, texts, at_most);
 }
 
 // Row numbers and lengths that fill no batch, whole ones, and more; rows of all widths beside each other.

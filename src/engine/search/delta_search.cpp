@@ -19,6 +19,7 @@ namespace
 constexpr std::size_t rank_grain = 16;  // queries whose proposals a thread ranks at a time
 constexpr std::size_t value_grain = 8;  // rows of one query whose values a thread takes at a time
 constexpr std::size_t prefetched = 3;   // vectors requested ahead of their comparison
+constexpr std::uint64_t piece_bytes = std::uint64_t{64} << 10;  // of rows that a method compares at a time
 // For fewer bytes the caller works alone: contiguous rows are read fast, and rows compared just now are in the cache.
 constexpr std::size_t parallel_compare_bytes = std::size_t{2} << 20;
 constexpr std::size_t parallel_value_bytes = std::size_t{256} << 10;
@@ -199,14 +200,26 @@ void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const 
         });
 }
 
+// The rows of a stretch from `first` on that are compared between two looks at the cancel token.
+Stretch piece_of(const Stretch& stretch, std::size_t first)
+{
+    const RowView rest = stretch.rows.slice(first, stretch.rows.count - first);
+    const std::size_t count = std::max<std::size_t>(rows_within(rest, piece_bytes), 1);
+    return {stretch.log, stretch.position + first, stretch.tids + first, rest.slice(0, count), stretch.number + first};
+}
+
 // All rows compared by the method: no cheaper score tells the rows that can be left out.
 void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                           std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
 {
     const Values values(mirror, query);
     for (const Stretch& stretch : stretches_of(mirror, snapshot, which)) {
-        if (cancel != nullptr) cancel->check();
-        add_compared(snapshot, stretch, values, found);
+        for (std::size_t first = 0; first < stretch.rows.count;) {
+            if (cancel != nullptr) cancel->check();
+            const Stretch piece = piece_of(stretch, first);
+            add_compared(snapshot, piece, values, found);
+            first += piece.rows.count;
+        }
         // Bounds the memory for a delta of any size.
         if (found.size() > 4 * k) keep_nearest(found, k);
     }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/search/delta_search.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp
 {
@@ -269,8 +270,9 @@ void join_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const Sear
 {
     const std::vector<Found>& in_parts = work.part_rows[i];
     std::vector<Found>& delta = work.delta[i];
-    // Too few rows in the probed lists: the whole delta is compared, as the whole index was.
-    if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
+    // Too few rows in the probed lists: the whole delta is compared, as the whole index was. A bound makes rows few.
+    const bool bounded = within_of(batch.settings) < no_bound;
+    if (!bounded && work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
         const RowView query = query_of(mirror, batch, i);
         return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, pool, delta);
     }

@@ -35,6 +35,14 @@ public:
         const std::uint32_t common = (length_a + length_b - differences) / 2;
         return (length_a > length_b ? length_a : length_b) - common;
     }
+    // Returns the number of the pattern's characters that a text lacks: a lower bound of the distance of the pattern to
+    // any of its substrings, because an edit takes away at most one.
+    static std::uint32_t missing(const Counts& pattern, const Counts& text)
+    {
+        int sum = 0;
+        for (std::uint32_t i = 0; i < groups; ++i) sum += pattern[i] > text[i] ? pattern[i] - text[i] : 0;
+        return static_cast<std::uint32_t>(sum);
+    }
     // Texts of at most most_characters only.
     const Counts& at(std::uint32_t place) const { return counts_[place]; }
     std::uint64_t memory_bytes() const { return counts_.size() * sizeof(Counts); }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "methods/matchcount/hash_count.h"
+#include "methods/matchcount/one_round.h"
 
 namespace pgwarp
 {
@@ -46,6 +47,15 @@ constexpr ValueDescription options[] = {
 };
 
 constexpr SettingDescription settings[] = {
+    {.value = {.name = "matchcount_certify",
+               .help = "Compare texts until the answer is proved.",
+               .kind = ValueKind::boolean,
+               .default_value = 1},
+     .parameter = matchcount_one_round,
+     .detail =
+         "off answers after one round: the texts that share most grams with the query, ranked by their distances.",
+     .overrides_calibration = true,
+     .ends_early = true},
     {.value = {.name = "matchcount_candidates",
                .help = "Rows that a search of vectors in a matchcount index compares by their distances.",
                .maximum = static_cast<int>(max_k)},
@@ -56,9 +66,11 @@ constexpr SettingDescription settings[] = {
 };
 
 constexpr Comparison comparisons[] = {
-    {ElementType::text, Metric::edit},  {ElementType::float32, Metric::l2}, {ElementType::float32, Metric::cosine},
-    {ElementType::float32, Metric::l1}, {ElementType::float16, Metric::l2}, {ElementType::float16, Metric::cosine},
-    {ElementType::float16, Metric::l1},
+    {ElementType::text, Metric::edit},           {ElementType::text, Metric::edit_transpositions},
+    {ElementType::text, Metric::edit_substring}, {ElementType::text, Metric::gram_jaccard},
+    {ElementType::float32, Metric::l2},          {ElementType::float32, Metric::cosine},
+    {ElementType::float32, Metric::l1},          {ElementType::float16, Metric::l2},
+    {ElementType::float16, Metric::cosine},      {ElementType::float16, Metric::l1},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -104,6 +116,9 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     const bool of_values = given.get("buckets", 0) != 0;
     const bool binning = given.get("lsh", 0) != 0;
     if (column.element == ElementType::text) {
+        // The operator <%%> compares 3-grams.
+        if (static_cast<Metric>(column.metric) == Metric::gram_jaccard && given.get("gram", usual_gram) != usual_gram)
+            return refuse("gram = 3 is the only choice for text_gram_ops", nullptr);
         if (!of_hashes && !of_values && !binning) return {};
         return refuse("hashes, epsilon, delta, buckets and lsh are options of vectors", "Texts are found by gram.");
     }
@@ -119,7 +134,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
 
 ResultPromise promise_results(const ParameterList&, Metric metric)
 {
-    return metric == Metric::edit ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
+    return is_of_text(metric) ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
 }
 
 // Most searches of texts compare the rows of some lengths only, each with a few instructions a character. Searches of
@@ -144,6 +159,7 @@ constexpr MethodDescription matchcount_description = {
     .result_promise = promise_results,
     .compared_rows = compare_rows,
     .complete = {ElementType::text},
+    .takes_bound = {ElementType::text},
     .stores_rows = {ElementType::text},
 };
 

@@ -71,19 +71,32 @@ private:
     std::vector<Slot> slots_;
 };
 
-}  // namespace
-
-void append_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords)
+// Appends the keywords of grams [first, end) of the padded text; the others are passed over.
+void append_some(const TextView& text, const GramForm& form, std::uint32_t first, std::uint32_t end,
+                 std::vector<std::uint32_t>& keywords)
 {
-    const std::uint32_t grams = text.length + form.n - 1;
+    if (first >= end) return;
     GramHashes hashes(text, form);
-    Ordinals ordinals(grams);
-    for (std::uint32_t i = 0; i < grams; ++i) {
+    Ordinals ordinals(end - first);
+    for (std::uint32_t i = 0; i < end; ++i) {
         const std::uint32_t gram = hashes.next();
+        if (i < first) continue;
         const std::uint32_t ordinal = ordinals.next(gram);
         const std::uint64_t both = std::uint64_t{ordinal} << 32 | gram;
         keywords.push_back(ordinal == 0 ? gram : static_cast<std::uint32_t>(mix_hash(both) >> (64 - form.bits)));
     }
+}
+
+}  // namespace
+
+void append_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords)
+{
+    append_some(text, form, 0, text.length + form.n - 1, keywords);
+}
+
+void append_inner_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords)
+{
+    append_some(text, form, form.n - 1, text.length, keywords);
 }
 
 }  // namespace pgwarp::matchcount

@@ -20,6 +20,10 @@ struct GramForm {
 // grams then share at least as many keywords, whatever the hash, so that a count can only exceed the true one.
 void append_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords);
 
+// Appends the keywords of the grams without marks: none of a text shorter than a gram. A text that holds this one
+// shares all of them with its append_grams().
+void append_inner_grams(const TextView& text, const GramForm& form, std::vector<std::uint32_t>& keywords);
+
 // Returns the least number of keywords that two texts of these lengths share when their distance is at most `edits`
 // (theorem 6.1 with padding: an edit changes at most n grams). Zero or less: no bound.
 constexpr std::int64_t least_shared_grams(std::uint32_t a, std::uint32_t b, const GramForm& form, std::uint32_t edits)

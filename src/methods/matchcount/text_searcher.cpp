@@ -1,14 +1,18 @@
-// Searches of texts: they find a mirror's texts by edit distance.
+// Searches of the index method: they find a mirror's texts by the metric of the index.
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "methods/arrays.h"
+#include "methods/matchcount/gram_search.h"
 #include "methods/matchcount/matchcount.h"
+#include "methods/matchcount/one_round.h"
 #include "methods/matchcount/text_search.h"
 #include "methods/rows/stored_lists.h"
-#include "numeric/edit_distance.h"
+#include "numeric/text_pattern.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
 {
@@ -20,16 +24,24 @@ namespace
 class OwnedPattern
 {
 public:
-    explicit OwnedPattern(const TextView& text)
-        : memory_(EditPattern::memory_words(text)), pattern_(text, EditKind::levenshtein, memory_.data())
+    OwnedPattern(Metric metric, const TextView& text)
+        : memory_(TextPattern::memory_words(metric, text)), pattern_(metric, text, memory_.data())
     {
     }
     double distance(const TextView& text) const { return pattern_.distance(text); }
 
 private:
     std::vector<std::uint64_t> memory_;
-    EditPattern pattern_;
+    TextPattern pattern_;
 };
+
+// Returns the largest distance of interest, a whole number; false where no text is that near.
+bool read_within(const ParameterList& settings, std::uint32_t* within)
+{
+    const double bound = within_of(settings);
+    *within = bound < no_edit_limit ? static_cast<std::uint32_t>(std::max(bound, 0.0)) : no_edit_limit;
+    return bound >= 0;
+}
 
 // Workspaces that searches share, one after the other.
 class Workspaces
@@ -58,7 +70,7 @@ class TextSearcher : public Searcher
 {
 public:
     TextSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
-        : form_(gram_form(options)), stored_(std::in_place, shape, arrays)
+        : metric_(static_cast<Metric>(shape.metric)), form_(gram_form(options)), stored_(std::in_place, shape, arrays)
     {
         // A word holds four characters or fewer, each of which gets a posting.
         const ArrayShape* words = find_array(arrays, array_list_words);
@@ -85,7 +97,7 @@ public:
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
     {
-        const OwnedPattern pattern(view_text(query.list(0)));
+        const OwnedPattern pattern(metric_, view_text(query.list(0)));
         for (std::size_t i = 0; i < rows.count; ++i) out[i] = pattern.distance(view_text(rows.list(i)));
     }
 
@@ -93,25 +105,29 @@ public:
     {
         results.assign(batch.count, {});
         const Dead::Use dead = dead_places(batch);
+        const RowResult front = {-1, 0};
         if (batch.count < pool.threads()) {
-            for (std::size_t q = 0; q < batch.count; ++q) results[q] = find(query_of(batch, q, *dead), pool);
+            for (std::size_t q = 0; q < batch.count; ++q) results[q] = find(batch, q, *dead, front, pool);
             return;
         }
-        for_queries(batch, pool, [&](std::size_t q) { results[q] = find(query_of(batch, q, *dead), caller_alone()); });
+        for_queries(batch, pool, [&](std::size_t q) { results[q] = find(batch, q, *dead, front, caller_alone()); });
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
     {
         const Dead::Use dead = dead_places(batch);
-        TextQuery query = query_of(batch, 0, *dead);
-        query.after = {after_distance, after_row};
-        results = find(query, pool);
+        results = find(batch, 0, *dead, {after_distance, after_row}, pool);
     }
     double search_cost(const SearchBatch& batch) const override
     {
         return 2.0 * static_cast<double>(batch.count) * static_cast<double>(index_->texts.texts().word_count());
     }
-    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        if (batch.settings.get(matchcount_one_round, 0) != 0) settings.set(matchcount_one_round, 1);
+        return settings;
+    }
 
 private:
     using Dead = OfBitmap<std::vector<std::uint64_t>>;
@@ -120,23 +136,45 @@ private:
     {
         return dead_.get(batch.dead_version, [&] { return index_->texts.bitmap_of_places(batch.dead); });
     }
-    static TextQuery query_of(const SearchBatch& batch, std::size_t query, RowBitmap dead)
+    // The results of a query behind `after`.
+    std::vector<RowResult> find(const SearchBatch& batch, std::size_t query, RowBitmap dead, const RowResult& after,
+                                ThreadPool& pool) const
     {
-        TextQuery wanted;
-        wanted.text = view_text(batch.lists.list(query));
-        wanted.k = batch.k;
-        wanted.dead = dead;
-        wanted.cancel = batch.cancel;
-        return wanted;
-    }
-    std::vector<RowResult> find(const TextQuery& query, ThreadPool& pool) const
-    {
+        const std::optional<EditKind> kind = edit_kind(metric_);
         CountWorkspace workspace = workspaces_.take();
-        std::vector<RowResult> found = search_texts(*index_, query, workspace, pool);
+        std::vector<RowResult> found =
+            kind ? search_texts(*index_, edit_query(batch, query, *kind, dead, after), workspace, pool)
+                 : search_grams(*index_, gram_query(batch, query, dead, after), workspace, pool);
         workspaces_.give_back(std::move(workspace));
         return found;
     }
+    static TextQuery edit_query(const SearchBatch& batch, std::size_t query, EditKind kind, RowBitmap dead,
+                                const RowResult& after)
+    {
+        TextQuery wanted;
+        wanted.text = view_text(batch.lists.list(query));
+        wanted.kind = kind;
+        wanted.k = read_within(batch.settings, &wanted.within) ? batch.k : 0;
+        wanted.dead = dead;
+        wanted.after = after;
+        wanted.one_round = batch.settings.get(matchcount_one_round, 0) != 0;
+        wanted.cancel = batch.cancel;
+        return wanted;
+    }
+    static GramQuery gram_query(const SearchBatch& batch, std::size_t query, RowBitmap dead, const RowResult& after)
+    {
+        GramQuery wanted;
+        wanted.text = view_text(batch.lists.list(query));
+        wanted.k = batch.k;
+        wanted.dead = dead;
+        wanted.after = after;
+        wanted.one_round = batch.settings.get(matchcount_one_round, 0) != 0;
+        wanted.within = within_of(batch.settings);
+        wanted.cancel = batch.cancel;
+        return wanted;
+    }
 
+    Metric metric_;
     GramForm form_;
     std::uint64_t expected_bytes_ = 0;   // of the lists to come
     std::optional<StoredLists> stored_;  // until they are loaded

@@ -7,6 +7,7 @@
 
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
+#include "postgres/am/distance_bound.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
@@ -27,8 +28,6 @@ namespace pgwarp
 namespace
 {
 
-// The cost of a round trip to the engine in the planner's units: about twenty cached page reads.
-constexpr double round_trip_cost = 20.0;
 // The cost of comparing one dimension, in units of cpu_operator_cost, on a CPU, and the speed-up of a GPU. A row costs
 // row_dimensions more.
 constexpr double dimension_operators = 0.08;
@@ -88,7 +87,11 @@ Taken taken_rows(const PlannerInfo* root, double passing)
 bool compares_distance(const RestrictInfo* clause, const Node* distance)
 {
     if (!IsA(clause->clause, OpExpr)) return false;
-    return list_member(castNode(OpExpr, clause->clause)->args, distance);
+    ListCell* cell;
+    foreach (cell, castNode(OpExpr, clause->clause)->args) {
+        if (is_same_distance(static_cast<Node*>(lfirst(cell)), distance)) return true;
+    }
+    return false;
 }
 
 // The share of the nearest rows that pass the filter. A bound of the distance and IS NOT NULL of the key drop none of

@@ -10,6 +10,9 @@ extern "C" {
 namespace pgwarp
 {
 
+// The cost of a round trip to the engine in the planner's units: about twenty cached page reads.
+inline constexpr double round_trip_cost = 20.0;
+
 // Whether amcostestimate marked a path of a pgwarp index as impossible: the path orders by no distance or by several,
 // or there is no engine. PostgreSQL makes such paths nevertheless.
 bool is_forbidden_path(const IndexPath* path);

@@ -103,6 +103,21 @@ PGWARP_FUNCTION(pgwarp_metric_edit)
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::edit));
 }
 
+PGWARP_FUNCTION(pgwarp_metric_edit_transpositions)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::edit_transpositions));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_edit_substring)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::edit_substring));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_gram_jaccard)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::gram_jaccard));
+}
+
 // Support function 2 returns the element type.
 PGWARP_FUNCTION(pgwarp_element_float32)
 {

@@ -8,6 +8,7 @@
 #include "postgres/am/element_type.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
+#include "protocol/search_bound.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -173,6 +174,20 @@ bool is_complete(Relation index)
     return access_method_of(index).complete.has(index_element_type(index));
 }
 
+bool is_complete(Relation index, const ParameterList& settings)
+{
+    if (!is_complete(index) || (takes_bound(index) && within_of(settings) < no_bound)) return is_complete(index);
+    for (const SettingDescription& setting : access_method_of(index).settings) {
+        if (setting.ends_early && settings.get(setting.parameter, 0) != 0) return false;
+    }
+    return true;
+}
+
+bool takes_bound(Relation index)
+{
+    return access_method_of(index).takes_bound.has(index_element_type(index));
+}
+
 double index_recall(Relation index)
 {
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
@@ -227,7 +242,7 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
 bool compares(Metric metric, ElementType element)
 {
     if (is_of_bits(metric)) return element == ElementType::bit;
-    if (metric == Metric::edit) return element == ElementType::text;
+    if (is_of_text(metric)) return element == ElementType::text;
     return element == ElementType::float32 || element == ElementType::float16;
 }
 

@@ -17,6 +17,11 @@ ParameterList index_build_options(Relation index, const IndexShape& shape);
 
 // Whether normal searches of the index miss no row, and return rows in the order of continuations.
 bool is_complete(Relation index);
+// The same for searches with these settings: some end early (SettingDescription::ends_early), and a bound of the
+// distance makes them complete again.
+bool is_complete(Relation index, const ParameterList& settings);
+// Whether searches of the index take a bound of the distance.
+bool takes_bound(Relation index);
 
 // The option `recall` of an index; 0 when it was not given.
 double index_recall(Relation index);

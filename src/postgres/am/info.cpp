@@ -2,6 +2,7 @@
 #include <cinttypes>
 
 #include "postgres/am/index_options.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/client/index_state.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/merge/merge.h"
@@ -190,6 +191,8 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
     values[7] = calibration_json(method, complete, *state.directory);
     values[8] = attainable_json(complete, state.calibration);
+    // Nobody has measured how many rows searches miss that end early.
+    nulls[8] = is_complete(index) && !is_complete(index, method_settings(method));
     const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};

@@ -26,8 +26,7 @@ void take_answers(const EngineReply& reply, BatchPart* part, BatchAnswer* answer
 
 void prepare_request(const BatchQueries& queries, const IndexState& state, SearchRequest* request)
 {
-    queries.style.prepare(queries.index, state, queries.wanted, request);
-    if (queries.style.with_places) ask_for_places(queries.index, request);
+    prepare_in_style(queries.style, queries.index, state, queries.wanted, request);
 }
 
 // The batch that the engine works on ahead. At most one reply is on its way: keep_begun_batch() receives it before this
@@ -46,6 +45,14 @@ void ask_for_places(Relation index, SearchRequest* request)
     request->want_places = 1;
     // With places, each result takes twice the bytes, so a reply holds half of the results.
     request->k = Min(request->k, max_k / 2);
+}
+
+void prepare_in_style(const SearchStyle& style, Relation index, const IndexState& state, uint32 wanted,
+                      SearchRequest* request)
+{
+    set_within(&request->settings, style.within);
+    style.prepare(index, state, wanted, request);
+    if (style.with_places) ask_for_places(index, request);
 }
 
 uint32 queries_per_request(const RowView& queries, const SearchRequest& request)

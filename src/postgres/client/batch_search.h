@@ -3,6 +3,7 @@
 #pragma once
 
 #include "postgres/client/loader.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp
 {
@@ -51,8 +52,12 @@ using PrepareSearch = void (*)(Relation index, const IndexState& state, uint32 w
 // The form of a search: the routine that prepares its requests, and the wanted parts of its results.
 struct SearchStyle {
     PrepareSearch prepare;
-    bool with_places;  // results tell their places where the index has included columns
+    bool with_places;          // results tell their places where the index has included columns
+    double within = no_bound;  // the largest distance that the searches are for (protocol/search_bound.h)
 };
+// Makes the request's own part in this style. Places may lower request->k.
+void prepare_in_style(const SearchStyle& style, Relation index, const IndexState& state, uint32 wanted,
+                      SearchRequest* request);
 // Makes a prepared request ask for the results' places where the index has included columns. May lower request->k.
 void ask_for_places(Relation index, SearchRequest* request);
 

@@ -42,8 +42,7 @@ BatchPart* plan_part(const SearchStyle& style, IndexSearch* search, Metric metri
         return nullptr;
     }
     auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
-    style.prepare(search->index, state, search->wanted, &part->request);
-    if (style.with_places) ask_for_places(search->index, &part->request);
+    prepare_in_style(style, search->index, state, search->wanted, &part->request);
     describe_queries(queries, &part->request);
     address_request(search->index, state, &part->request);
     return part;

@@ -93,14 +93,14 @@ void count_answers(AnswerCache* cache, const BatchAnswer* found, uint32 count)
     cache->counts.queries += count;
 }
 
-SearchStyle style_of(const AnswerCache& cache)
+SearchStyle style_of(const AnswerCache& cache, double within)
 {
-    return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true};
+    return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true, within};
 }
 
-BatchQueries make_queries(const AnswerCache* cache, const RowView& queries, uint32 wanted)
+BatchQueries make_queries(const AnswerCache* cache, const RowView& queries, double within, uint32 wanted)
 {
-    return {cache->index, style_of(*cache), wanted, queries};
+    return {cache->index, style_of(*cache, within), wanted, queries};
 }
 
 // Search for queries [first, first + count) of the batch.
@@ -108,7 +108,8 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
 {
     keep_begun_batch();
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
-    const BatchAnswer* found = search_batch(make_queries(cache, cache->queries.slice(first, count), wanted));
+    const BatchAnswer* found =
+        search_batch(make_queries(cache, cache->queries.slice(first, count), cache->within, wanted));
     memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     count_answers(cache, found, count);
     MemoryContextSwitchTo(outer);
@@ -122,7 +123,7 @@ void search_together(AnswerCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(style_of(first), searches, count, first.metric, first.queries, &counts);
+    search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
     first.counts.queries += counts.searches;
@@ -267,12 +268,13 @@ void fill_answer_caches(AnswerCache* caches, uint32 count)
     }
 }
 
-void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context)
+void begin_next_batch(AnswerCache* cache, const RowView& queries, double within, BatchAhead* ahead,
+                      MemoryContext context)
 {
     cache->ahead = ahead;
     cache->ahead_settings = current_settings(cache);
     MemoryContext outer = MemoryContextSwitchTo(context);
-    begin_batch(make_queries(cache, queries, cache->next_wanted), ahead);
+    begin_batch(make_queries(cache, queries, within, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
 }
 
@@ -319,13 +321,13 @@ AnswerCache* find_answer_cache(const EState* executor, Relation index)
     return nullptr;
 }
 
-bool answers_query(const AnswerCache* cache, const RowView& query)
+bool answers_query(const AnswerCache* cache, const ScanQuery& query)
 {
-    if (cache->current == no_query) return false;
-    return same_rows(cache->queries.row(cache->current), query) && are_current(cache, cache->settings);
+    if (cache->current == no_query || cache->within < query.within) return false;
+    return same_rows(cache->queries.row(cache->current), query.row) && are_current(cache, cache->settings);
 }
 
-AnswerCache* find_answering_cache(const EState* executor, Relation index, const RowView& query)
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const ScanQuery& query)
 {
     for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
         if (RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;

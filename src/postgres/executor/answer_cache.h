@@ -44,6 +44,7 @@ struct AnswerCache : JoinAnswers {
     uint32 dimensions;      // 0: of text
     MemoryContext context;  // of the batch
     RowView queries;        // [count], in the form that the engine expects
+    double within;          // the largest distance that the answers are for
     BatchAnswer* answers;   // [count]
     uint32 count;
     SearchSettings settings;  // that the answers were searched under
@@ -82,7 +83,8 @@ void reset_answer_cache(AnswerCache* cache);
 void fill_answer_caches(AnswerCache* caches, uint32 count);
 // Begins the search for the following batch, so that the engine works on it while the present batch is joined. Requests
 // and answers lie in `context`.
-void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context);
+void begin_next_batch(AnswerCache* cache, const RowView& queries, double within, BatchAhead* ahead,
+                      MemoryContext context);
 // Returns the number of queries that fit one request at the next batch's depth: begin_next_batch() takes no more.
 uint32 most_queries_ahead(const AnswerCache& cache);
 // Gives up a begun batch.
@@ -94,9 +96,9 @@ bool take_next_batch(AnswerCache* cache);
 // Returns a cache of the index with answers for the present outer row; null if there is none.
 AnswerCache* find_answer_cache(const EState* executor, Relation index);
 // Returns such a cache whose answer is to this query; null if there is none.
-AnswerCache* find_answering_cache(const EState* executor, Relation index, const RowView& query);
-// Whether the answer to the present row is to this query, under the present settings.
-bool answers_query(const AnswerCache* cache, const RowView& query);
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const ScanQuery& query);
+// Whether the answer to the present row is to this query, at least as far, under the present settings.
+bool answers_query(const AnswerCache* cache, const ScanQuery& query);
 // Returns that answer, and begins to prefetch its rows. If scans took many more rows than their LIMIT, results that the
 // scan's filter is known to drop are left out.
 const BatchAnswer* take_cached_answer(AnswerCache* cache, const AnsweredScan& scan);

@@ -20,7 +20,7 @@ bool join_shape(const EState* executor, Relation index, Metric* metric, uint32* 
 
 JoinAnswers* find_join(const EState* executor, Relation index, const ScanQuery& query)
 {
-    return find_answering_cache(executor, index, query.row);
+    return find_answering_cache(executor, index, query);
 }
 
 const BatchAnswer* take(JoinAnswers* answers, const AnsweredScan& scan, uint32* wanted)
@@ -34,7 +34,7 @@ const BatchAnswer* take(JoinAnswers* answers, const AnsweredScan& scan, uint32* 
 const BatchAnswer* deepen(JoinAnswers* answers, const AnsweredScan& scan, const ScanQuery& query, uint32 wanted)
 {
     auto* cache = static_cast<AnswerCache*>(answers);
-    return answers_query(cache, query.row) ? deepen_cached_answer(cache, scan, wanted) : nullptr;
+    return answers_query(cache, query) ? deepen_cached_answer(cache, scan, wanted) : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The executor's side of KnnBatch: reads outer rows in batches, has their queries searched for, and returns the rows.
 #include "postgres/executor/knn_batch.h"
 
+#include "postgres/am/distance_bound.h"
 #include "postgres/am/element_type.h"
 #include "postgres/client/index_state.h"
 #include "postgres/executor/answer_cache.h"
@@ -42,6 +43,7 @@ struct RowBatch {
     uint32 row_count;
     QueryRows* queries;  // for each cache [query_count]
     uint32 query_count;
+    double within;     // the largest distance of interest to any of them
     BatchAhead ahead;  // the search, if it was begun while the batch before was joined
 };
 
@@ -53,6 +55,7 @@ struct KnnBatchState {
     ElementType element;  // of the query
     ExprState* limit;
     ExprState* offset;
+    ExprState* within;    // null: the searches have no bound
     bool prepared;        // the fields up to next_row are set
     AnswerCache* caches;  // one for each index
     uint32 cache_count;
@@ -120,6 +123,8 @@ void begin(CustomScanState* node, EState* executor, int flags)
     index_close(index, NoLock);
     state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
     state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
+    const bool bounded = !IsA(state->plan.within, Const) || !castNode(Const, state->plan.within)->constisnull;
+    state->within = bounded ? ExecInitExpr(state->plan.within, &node->ss.ps) : nullptr;
     state->cache_count = static_cast<uint32>(list_length(state->plan.indexes));
     state->width = 1;
     state->most = widest_allowed(state, executor);
@@ -156,6 +161,7 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     cache->wanted = wanted;
     cache->next_wanted = wanted;
     cache->least_wanted = wanted;
+    cache->within = no_bound;
     cache->is_filtered = state->plan.filtered;
     cache->current = no_query;
     cache->near_query = no_query;
@@ -233,6 +239,20 @@ TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
     return ExecStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
 }
 
+// Evaluate the bound for the row of the expression context; false where it is null, so that no row passes.
+bool take_row_bound(const KnnBatchState* state, RowBatch* batch)
+{
+    if (state->within == nullptr) {
+        batch->within = no_bound;
+        return true;
+    }
+    bool is_null = false;
+    const Datum value = ExecEvalExpr(state->within, state->custom.ss.ps.ps_ExprContext, &is_null);
+    if (is_null) return false;
+    batch->within = Max(batch->within, bound_as_double(value, exprType(reinterpret_cast<Node*>(state->within->expr))));
+    return true;
+}
+
 // Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions, or a text that
 // is too long, is left to the scan, which raises the error.
 void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
@@ -243,7 +263,8 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     MemoryContext outer = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
     bool is_null = false;
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
-    const RowView query = is_null ? RowView{} : view_query(state->element, value, state->length);
+    const bool asks = !is_null && take_row_bound(state, batch);
+    const RowView query = asks ? view_query(state->element, value, state->length) : RowView{};
     for (uint32 i = 0; query.count > 0 && i < state->cache_count; ++i) {
         const Metric metric = state->caches[i].metric;
         if (put_query(&batch->queries[i], batch->query_count, metric, query)) row->query = batch->query_count;
@@ -268,6 +289,7 @@ void clear_rows(RowBatch* batch)
     batch->rows = nullptr;
     batch->row_count = 0;
     batch->query_count = 0;
+    batch->within = -no_bound;
     batch->ahead = {};
 }
 
@@ -299,6 +321,7 @@ void answer_rows(KnnBatchState* state)
         cache.context = batch->context;
         cache.queries = queries_of(*batch, i);
         cache.count = batch->query_count;
+        cache.within = batch->within;
     }
     if (batch->query_count == 0) return;
     if (state->caches[0].ahead == nullptr) {
@@ -327,7 +350,7 @@ void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
     if (next->query_count == 0) return;
-    begin_next_batch(&state->caches[0], queries_of(*next, 0), &next->ahead, next->context);
+    begin_next_batch(&state->caches[0], queries_of(*next, 0), next->within, &next->ahead, next->context);
 }
 
 // Get the next batch: its rows, their queries and answers. False after the last row.

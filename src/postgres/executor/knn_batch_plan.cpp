@@ -9,7 +9,7 @@ namespace pgwarp
 
 List* knn_batch_expressions(const KnnBatchPlan& plan)
 {
-    return list_make3(plan.query, plan.limit, plan.offset);
+    return list_make4(plan.query, plan.limit, plan.offset, plan.within);
 }
 
 List* knn_batch_private(const KnnBatchPlan& plan)
@@ -19,9 +19,10 @@ List* knn_batch_private(const KnnBatchPlan& plan)
 
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan)
 {
-    return {static_cast<Expr*>(linitial(scan->custom_exprs)), static_cast<Expr*>(lsecond(scan->custom_exprs)),
-            static_cast<Expr*>(lthird(scan->custom_exprs)),   static_cast<List*>(linitial(scan->custom_private)),
-            intVal(lsecond(scan->custom_private)) != 0,       intVal(lthird(scan->custom_private)) != 0};
+    return {static_cast<Expr*>(linitial(scan->custom_exprs)),   static_cast<Expr*>(lsecond(scan->custom_exprs)),
+            static_cast<Expr*>(lthird(scan->custom_exprs)),     static_cast<Expr*>(lfourth(scan->custom_exprs)),
+            static_cast<List*>(linitial(scan->custom_private)), intVal(lsecond(scan->custom_private)) != 0,
+            intVal(lthird(scan->custom_private)) != 0};
 }
 
 }  // namespace pgwarp

@@ -10,13 +10,15 @@ extern "C" {
 namespace pgwarp
 {
 
-// The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET; none of them
-// raises an error (evaluate_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and
-// whether rows are read one at a time.
+// The content of the plan node. custom_exprs: the query over the outer row, LIMIT and OFFSET, and the largest distance
+// of interest, also over the outer row; none of them raises an error (evaluate_ahead.h). A null constant: there is
+// none. custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and whether rows are read one at
+// a time.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;
     Expr* offset;
+    Expr* within;
     List* indexes;
     bool filtered;
     bool alone = false;

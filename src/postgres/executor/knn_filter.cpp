@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/am/distance_bound.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -33,10 +34,16 @@ namespace
 constexpr double bound_slack = 1e-9;  // between the scan's distance and the operator's
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
+// A value that the distance is compared with.
+struct Bound {
+    ExprState* value;
+    bool strict;
+};
+
 struct KnnFilterState {
     CustomScanState custom;
     PlanState* child;
-    List* bounds;       // ExprStates of the values that the distance is compared with
+    List* bounds;       // Bound
     bool ends_at_null;  // no row passes whose key is NULL
     LimitHint hint;     // of the node
     FilteredScan scan;
@@ -72,8 +79,10 @@ void begin(CustomScanState* node, EState* executor, int flags)
     state->ends_at_null = plan.ends_at_null;
     ListCell* cell;
     foreach (cell, plan.bounds) {
-        Expr* value = bound_value(static_cast<Node*>(lfirst(cell)));
-        state->bounds = lappend(state->bounds, ExecInitExpr(value, &node->ss.ps));
+        auto* bound = static_cast<Bound*>(palloc0(sizeof(Bound)));
+        Expr* value = bound_value(static_cast<Node*>(lfirst(cell)), &bound->strict);
+        bound->value = ExecInitExpr(value, &node->ss.ps);
+        state->bounds = lappend(state->bounds, bound);
     }
     state->held.context = AllocSetContextCreate(executor->es_query_cxt, "KnnFilter", ALLOCSET_DEFAULT_SIZES);
 }
@@ -81,15 +90,6 @@ void begin(CustomScanState* node, EState* executor, int flags)
 bool order_is_relaxed()
 {
     return setting_iterative == static_cast<int>(IterativeSetting::relaxed);
-}
-
-void begin_rows(KnnFilterState* state)
-{
-    state->begun = true;
-    state->wanted = limit_hint_rows(state->hint);
-    state->flows = state->wanted == 0 || order_is_relaxed();
-    state->scan.merges = !state->flows;
-    state->frontier = lowest;
 }
 
 // From now on, return held and new rows in order.
@@ -106,15 +106,14 @@ void end_rows(KnnFilterState* state)
     let_flow(state);
 }
 
-double evaluate_bound(KnnFilterState* state, ExprState* value)
+// Returns the largest distance that passes; NaN where the value is null.
+double evaluate_bound(KnnFilterState* state, const Bound& bound)
 {
     bool is_null = false;
-    const Datum datum = ExecEvalExprSwitchContext(value, state->custom.ss.ps.ps_ExprContext, &is_null);
+    const Datum datum = ExecEvalExprSwitchContext(bound.value, state->custom.ss.ps.ps_ExprContext, &is_null);
     if (is_null) return std::numeric_limits<double>::quiet_NaN();
-    const bool narrow = exprType(reinterpret_cast<Node*>(value->expr)) == FLOAT4OID;
-    const double bound = narrow ? double{DatumGetFloat4(datum)} : DatumGetFloat8(datum);
-    // A comparison with NaN is true for all distances, as NaN sorts last: it bounds nothing.
-    return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+    const double value = bound_as_double(datum, exprType(reinterpret_cast<Node*>(bound.value->expr)));
+    return bound.strict && std::isfinite(value) ? std::nextafter(value, lowest) : value;
 }
 
 // Returns the least of the bounds; NaN when one of them is null.
@@ -123,7 +122,7 @@ double find_bound(KnnFilterState* state)
     double least = std::numeric_limits<double>::infinity();
     ListCell* cell;
     foreach (cell, state->bounds) {
-        const double bound = evaluate_bound(state, static_cast<ExprState*>(lfirst(cell)));
+        const double bound = evaluate_bound(state, *static_cast<Bound*>(lfirst(cell)));
         if (std::isnan(bound) || std::isnan(least)) {
             least = std::numeric_limits<double>::quiet_NaN();
         } else {
@@ -131,6 +130,20 @@ double find_bound(KnnFilterState* state)
         }
     }
     return least;
+}
+
+void begin_rows(KnnFilterState* state)
+{
+    state->begun = true;
+    state->bound = find_bound(state);
+    state->bounded = true;
+    state->scan.bounded = state->bounds != NIL;
+    state->scan.within = state->bound;
+    state->wanted = limit_hint_rows(state->hint);
+    state->flows = state->wanted == 0 || order_is_relaxed();
+    state->scan.merges = !state->flows;
+    state->frontier = lowest;
+    if (std::isnan(state->bound)) end_rows(state);
 }
 
 // Whether the present row, and so all rows after it, are beyond the bound, or NULL where no NULL passes. Uses the

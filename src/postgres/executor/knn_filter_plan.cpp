@@ -1,32 +1,9 @@
 #include "postgres/executor/knn_filter_plan.h"
 
-extern "C" {
-#include "utils/fmgroids.h"
-#include "utils/lsyscache.h"
-}
+#include "postgres/am/distance_bound.h"
 
 namespace pgwarp
 {
-
-int find_bound_value(const OpExpr* comparison)
-{
-    if (list_length(comparison->args) != 2) return 0;
-    const Oid function = comparison->opfuncid != InvalidOid ? comparison->opfuncid : get_opcode(comparison->opno);
-    switch (function) {
-        case F_FLOAT8LT:
-        case F_FLOAT8LE:
-        case F_FLOAT84LT:
-        case F_FLOAT84LE:
-            return 2;
-        case F_FLOAT8GT:
-        case F_FLOAT8GE:
-        case F_FLOAT48GT:
-        case F_FLOAT48GE:
-            return 1;
-        default:
-            return 0;
-    }
-}
 
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
 {
@@ -39,10 +16,12 @@ KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
     return {bounds, scan->custom_exprs != NIL, floatVal(linitial(scan->custom_private))};
 }
 
-Expr* bound_value(Node* bound)
+Expr* bound_value(Node* bound, bool* strict)
 {
-    const auto* comparison = castNode(OpExpr, bound);
-    return static_cast<Expr*>(list_nth(comparison->args, find_bound_value(comparison) - 1));
+    UpperBound split = {};
+    if (!split_bound(reinterpret_cast<Expr*>(bound), &split)) elog(ERROR, "a KnnFilter has a bound of another kind");
+    *strict = split.strict;
+    return reinterpret_cast<Expr*>(split.value);
 }
 
 }  // namespace pgwarp

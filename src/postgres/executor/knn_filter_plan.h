@@ -16,10 +16,7 @@ struct KnnFilterPlan {
     double pass_rate;   // share of the scan's rows within the bounds that passes
 };
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan);
-// Returns the value that the distance is compared with.
-Expr* bound_value(Node* bound);
-
-// Returns the position of the value in `distance < value` or `value > distance`; 0 for other clauses.
-int find_bound_value(const OpExpr* comparison);
+// Returns the value that the distance is compared with, and whether the distance has to be less than it.
+Expr* bound_value(Node* bound, bool* strict);
 
 }  // namespace pgwarp

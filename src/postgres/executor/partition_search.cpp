@@ -106,6 +106,7 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
     search->query = copy_rows(query.row);
     search->metric = query.metric;
     search->dimensions = static_cast<uint32>(query.row.width);
+    search->within = query.within;
     uint32* numbers = nullptr;
     uint32 count = 0;
     IndexSearch* searches = collect_searches(search, &numbers, &count);
@@ -113,8 +114,8 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
         keep_begun_batch();
         // All partitions have the same conditions.
         const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
-        search_indexes({filtered ? prepare_normal_search : prepare_rungs, false}, searches, count, query.metric,
-                       search->query, &search->counts);
+        search_indexes({filtered ? prepare_normal_search : prepare_rungs, false, query.within}, searches, count,
+                       query.metric, search->query, &search->counts);
         for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
     }
     MemoryContextSwitchTo(outer);
@@ -149,7 +150,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     if (answer.part == nullptr) return true;
     // Without results, or if rows may have been missed, later searches may find nearer rows.
     const SearchReply& reply = answer.part->reply;
-    if (answer.count == 0 || !is_complete(scan->scan->iss_RelationDesc)) return false;
+    if (answer.count == 0 || !is_complete(scan->scan->iss_RelationDesc, answer.part->request.settings)) return false;
     if (reply.kind == ResultKind::approximate) return false;
     for (uint32 i = 0; i < answer.count; ++i) {
         *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);
@@ -173,6 +174,7 @@ const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number,
     // Indexes of several metrics have several queries: scans with another query than the first search by themselves.
     if (!same && known) return nullptr;
     if (!same) fetch_answers(search, query);
+    if (search->within < query.within) return nullptr;
     const BatchAnswer* answer = search->scans[number].answer;
     if (answer != nullptr) search->hits++;
     return answer;

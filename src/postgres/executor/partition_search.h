@@ -30,6 +30,7 @@ struct PartitionSearch {
     RowView query;                        // that the answers are for; without a row: none yet
     Metric metric;
     uint32 dimensions;  // of the indexes
+    double within;      // the largest distance that the answers are for
     uint64 hits;
     IndexSearchCounts counts;
 };

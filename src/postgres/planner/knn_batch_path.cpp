@@ -1,7 +1,8 @@
-// The planner's side of KnnBatch: recognises a lateral k-NN subquery over a pgwarp index and adds, besides the plain
-// nested loop, one that reads its outer side in batches.
+// The planner's side of KnnBatch: recognises a lateral k-NN subquery over a pgwarp index, or a join by a bound of the
+// distance, and adds, besides the plain nested loop, one that reads its outer side in batches.
 #include "postgres/planner/knn_batch_path.h"
 
+#include "postgres/am/distance_bound.h"
 #include "postgres/am/methods.h"
 #include "postgres/executor/evaluate_ahead.h"
 #include "postgres/executor/knn_batch.h"
@@ -36,23 +37,27 @@ constexpr double batched_share = 0.2;
 
 set_join_pathlist_hook_type previous_hook = nullptr;
 
-// A recognised subquery: a LIMIT over scans of pgwarp indexes that share one query expression.
+// Recognised searches: scans of pgwarp indexes that share one query expression, below the LIMIT of a subquery or within
+// a bound of the distance.
 struct KnnSubquery {
     bool limited;
     bool filtered;
     Node* limit;
     Node* offset;
-    Node* query;  // of the index scans, before its parameters are replaced
+    Node* query;   // of the index scans, before its parameters are replaced
+    Node* within;  // the largest distance of interest to all of them, likewise; null: there is none
     List* indexes;
 };
 
-bool match_index(const IndexPath* path, KnnSubquery* found)
+bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
 {
     if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));
     if (found->query != nullptr && !equal(found->query, query)) return false;
+    if (found->query == nullptr) found->within = within;
+    if (!equal(found->within, within)) found->within = nullptr;
     found->query = query;
     found->indexes = lappend_oid(found->indexes, path->indexinfo->indexoid);
     if (path->path.parent->baserestrictinfo != NIL) found->filtered = true;
@@ -60,6 +65,27 @@ bool match_index(const IndexPath* path, KnnSubquery* found)
 }
 
 bool match_path(Path* path, KnnSubquery* found);
+
+void forget_limit(KnnSubquery* found)
+{
+    found->limited = false;
+    found->limit = nullptr;
+    found->offset = nullptr;
+}
+
+// Matches the index path below a KnnFilter. Of several bounds one will do.
+bool match_filter(const Path* path, KnnSubquery* found)
+{
+    Path* below = path_below_knn_filter(path);
+    if (below == nullptr || !IsA(below, IndexPath)) return false;
+    UpperBound bound = {};
+    ListCell* cell;
+    foreach (cell, bounds_of_knn_filter(path)) {
+        if (split_bound(lfirst_node(RestrictInfo, cell)->clause, &bound)) break;
+    }
+    if (!found->limited && bound.value == nullptr) return false;
+    return match_index(reinterpret_cast<IndexPath*>(below), bound.value, found);
+}
 
 bool match_all(List* paths, KnnSubquery* found)
 {
@@ -87,10 +113,10 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_path(limit->subpath, found);
         }
         case T_AggPath:
-            found->limited = false;  // a LIMIT above an aggregate does not bound its input
+            forget_limit(found);  // a LIMIT above an aggregate does not bound its input
             return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
         case T_SortPath:
-            found->limited = false;
+            forget_limit(found);
             return match_path(reinterpret_cast<SortPath*>(path)->subpath, found);
         case T_MergeAppendPath:
             return match_all(reinterpret_cast<MergeAppendPath*>(path)->subpaths, found);
@@ -98,9 +124,9 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
         case T_CustomPath:
             if (Path* below = path_below_knn_partitions(path)) return match_path(below, found);
-            return path_below_knn_filter(path) != nullptr && match_path(path_below_knn_filter(path), found);
+            return match_filter(path, found);
         case T_IndexPath:
-            return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
+            return found->limited && match_index(reinterpret_cast<IndexPath*>(path), nullptr, found);
         default:
             return false;
     }
@@ -114,20 +140,26 @@ struct OuterColumns {
 };
 
 // Returns the column from the outer relation's target: its Var names the outer joins that may make it null.
-Node* outer_column(const OuterColumns& columns, const Param* parameter)
+Node* outer_column(const OuterColumns& columns, const Var* wanted)
+{
+    ListCell* given;
+    foreach (given, columns.outer->reltarget->exprs) {
+        auto* var = static_cast<Var*>(lfirst(given));
+        if (IsA(var, Var) && var->varno == wanted->varno && var->varattno == wanted->varattno) {
+            return static_cast<Node*>(copyObjectImpl(var));
+        }
+    }
+    return nullptr;
+}
+
+// Returns the outer column that sets a parameter.
+Node* parameter_column(const OuterColumns& columns, const Param* parameter)
 {
     ListCell* cell;
     foreach (cell, columns.parameters) {
         const auto* item = static_cast<PlannerParamItem*>(lfirst(cell));
         if (item->paramId != parameter->paramid || !IsA(item->item, Var)) continue;
-        const auto* wanted = castNode(Var, item->item);
-        ListCell* given;
-        foreach (given, columns.outer->reltarget->exprs) {
-            auto* var = static_cast<Var*>(lfirst(given));
-            if (IsA(var, Var) && var->varno == wanted->varno && var->varattno == wanted->varattno) {
-                return static_cast<Node*>(copyObjectImpl(var));
-            }
-        }
+        if (Node* column = outer_column(columns, castNode(Var, item->item))) return column;
     }
     return nullptr;
 }
@@ -137,7 +169,7 @@ Node* replace_parameters(Node* node, void* context)
     auto* columns = static_cast<OuterColumns*>(context);
     if (node == nullptr) return nullptr;
     if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) {
-        Node* column = outer_column(*columns, castNode(Param, node));
+        Node* column = parameter_column(*columns, castNode(Param, node));
         if (column == nullptr) columns->failed = true;
         return column != nullptr ? column : node;
     }
@@ -160,11 +192,57 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
         OuterColumns columns = {inner->subplan_params, outer, false};
         Node* query = replace_parameters(found.query, &columns);
         if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
-        *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset),
-                 found.indexes, found.filtered};
+        Node* within = replace_parameters(found.within, &columns);
+        *plan = {reinterpret_cast<Expr*>(query),
+                 row_count_ahead(found.limit),
+                 row_count_ahead(found.offset),
+                 bound_ahead(columns.failed ? nullptr : within),
+                 found.indexes,
+                 found.filtered};
         return path;
     }
     return nullptr;
+}
+
+Node* replace_columns(Node* node, void* context)
+{
+    auto* columns = static_cast<OuterColumns*>(context);
+    if (node == nullptr) return nullptr;
+    if (IsA(node, PlaceHolderVar)) columns->failed = true;
+    if (!IsA(node, Var)) return mutate_expression(node, replace_columns, context);
+    Node* column = outer_column(*columns, castNode(Var, node));
+    if (column == nullptr) columns->failed = true;
+    return column != nullptr ? column : node;
+}
+
+// Finds the cheapest path of an inner relation that searches within a bound for the rows of the outer one, and fills
+// *plan with the batch to read ahead. Null if there is none.
+Path* find_bounded_search(const RelOptInfo* outer, const RelOptInfo* inner, KnnBatchPlan* plan)
+{
+    Path* cheapest = nullptr;
+    ListCell* cell;
+    foreach (cell, inner->pathlist) {
+        auto* path = static_cast<Path*>(lfirst(cell));
+        Relids required = PATH_REQ_OUTER(path);
+        if (bms_is_empty(required) || !bms_is_subset(required, outer->relids)) continue;
+        KnnSubquery found = {};
+        if (!match_path(path, &found) || found.within == nullptr) continue;
+        OuterColumns columns = {NIL, outer, false};
+        Node* query = replace_columns(found.query, &columns);
+        Node* within = replace_columns(found.within, &columns);
+        if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
+        // Without its bound a search costs more than alone.
+        if (!may_evaluate_ahead(within)) continue;
+        if (cheapest != nullptr && cheapest->total_cost <= path->total_cost) continue;
+        cheapest = path;
+        *plan = {reinterpret_cast<Expr*>(query),
+                 row_count_ahead(nullptr),
+                 row_count_ahead(nullptr),
+                 bound_ahead(within),
+                 found.indexes,
+                 true};
+    }
+    return cheapest;
 }
 
 template <class Node>
@@ -321,6 +399,9 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
     if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI) return;
     KnnBatchPlan plan = {};
     Path* knn = find_knn_subquery(outer, inner, &plan);
+    // A placeholder may have to be evaluated between the two relations.
+    if (knn == nullptr && inner->rtekind == RTE_RELATION && root->placeholder_list == NIL)
+        knn = find_bounded_search(outer, inner, &plan);
     if (knn == nullptr || !(knn_batch_plans_are_checked || is_simple_statement(root))) return;
     knn = without_unused_distance(root, knn);
     List* children = list_copy(outer->pathlist);
@@ -342,6 +423,12 @@ Expr* row_count_ahead(Node* count)
 {
     if (count != nullptr && may_evaluate_ahead(count)) return static_cast<Expr*>(copyObjectImpl(count));
     return reinterpret_cast<Expr*>(makeNullConst(INT8OID, -1, InvalidOid));
+}
+
+Expr* bound_ahead(Node* bound)
+{
+    if (bound != nullptr && may_evaluate_ahead(bound)) return static_cast<Expr*>(copyObjectImpl(bound));
+    return reinterpret_cast<Expr*>(makeNullConst(FLOAT8OID, -1, InvalidOid));
 }
 
 void init_knn_batch()

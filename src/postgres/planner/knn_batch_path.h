@@ -16,6 +16,9 @@ void init_knn_batch();
 // Returns LIMIT or OFFSET as the plan holds it: a null constant if there is none or if it must not be evaluated ahead.
 Expr* row_count_ahead(Node* count);
 
+// Returns a bound of the distance in the same way.
+Expr* bound_ahead(Node* bound);
+
 // Whether subplan_batch.h will check the finished plan of this statement for joins that must not be batched.
 extern bool knn_batch_plans_are_checked;
 

@@ -2,10 +2,13 @@
 #include "postgres/planner/knn_filter_path.h"
 
 #include "postgres/am/cost.h"
+#include "postgres/am/distance_bound.h"
+#include "postgres/am/index_options.h"
 #include "postgres/am/methods.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/expression_walk.h"
+#include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/custom_path.h"
 
 extern "C" {
@@ -26,31 +29,22 @@ namespace pgwarp
 namespace
 {
 
+// The cost of a search that takes a bound as a share of that of one without a bound.
+constexpr double bounded_search = 0.05;
+
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// Whether a clause is an upper bound of the distance that the index orders by, with a constant value.
-bool bounds_distance(const RestrictInfo* info, const Node* distance)
-{
-    if (info->pseudoconstant || !IsA(info->clause, OpExpr)) return false;
-    const auto* comparison = reinterpret_cast<const OpExpr*>(info->clause);
-    const int place = find_bound_value(comparison);
-    if (place == 0) return false;
-    Node* value = static_cast<Node*>(list_nth(comparison->args, place - 1));
-    return equal(list_nth(comparison->args, 2 - place), distance) && !contain_var_clause(value) &&
-           !contain_volatile_functions(value) && !contain_subplans(value);
-}
-
 // Whether a clause is false for the last rows of the scan only: a bound of the distance or IS NOT NULL of the key.
-bool drops_last_rows(const RestrictInfo* info, const Node* distance)
+bool drops_last_rows(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* info, const Node* distance)
 {
-    return bounds_distance(info, distance) || is_key_not_null(info, distance);
+    return bounds_distance(root, rel->relid, info, distance) || is_key_not_null(info, distance);
 }
 
 // Whether such a clause may end the scan. The number of rows read then depends on distances of rows that other clauses
 // may hide, so PostgreSQL's rule for index conditions applies.
-bool may_end_scan(RestrictInfo* info, RelOptInfo* rel, const Node* distance)
+bool may_end_scan(PlannerInfo* root, RelOptInfo* rel, RestrictInfo* info, const Node* distance)
 {
-    return drops_last_rows(info, distance) && restriction_is_securely_promotable(info, rel);
+    return drops_last_rows(root, rel, info, distance) && restriction_is_securely_promotable(info, rel);
 }
 
 Node* distance_of(const IndexPath* path)
@@ -74,8 +68,10 @@ List* filter_clauses(const IndexPath* path)
     return filters;
 }
 
-// Collects the columns of expressions; the distance counts as a column if the scan returns it.
+// Collects the relation's columns in expressions; the distance counts as a column if the scan returns it. Columns of an
+// outer relation are parameters of the nested loop.
 struct NeededColumns {
+    Index relation;
     PathTarget* target;
     Node* distance;  // null: the scan does not return it
 };
@@ -86,7 +82,8 @@ bool add_columns(Node* node, void* context)
     if (node == nullptr) return false;
     if (needed->distance != nullptr && equal(node, needed->distance)) return false;
     if (IsA(node, Var)) {
-        if (castNode(Var, node)->varlevelsup == 0)
+        const auto* column = castNode(Var, node);
+        if (column->varlevelsup == 0 && static_cast<Index>(column->varno) == needed->relation)
             add_new_column_to_pathtarget(needed->target, reinterpret_cast<Expr*>(node));
         return false;
     }
@@ -97,10 +94,18 @@ bool add_columns(Node* node, void* context)
 PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* clauses)
 {
     Node* distance = path->path.pathtype == T_IndexOnlyScan ? distance_of(path) : nullptr;
-    NeededColumns needed = {copy_pathtarget(path->path.pathtarget), distance};
+    NeededColumns needed = {path->path.parent->relid, copy_pathtarget(path->path.pathtarget), distance};
     ListCell* cell;
     foreach (cell, clauses) add_columns(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), &needed);
     return set_pathtarget_cost_width(root, needed.target);
+}
+
+bool searches_within(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool within = takes_bound(index);
+    index_close(index, NoLock);
+    return within;
 }
 
 // The same index path, without a filter.
@@ -136,13 +141,19 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
-        if (!drops_last_rows(clause, distance_of(path))) {
+        if (!drops_last_rows(root, rel, clause, distance_of(path))) {
             others = lappend(others, clause);
-        } else if (bounds_distance(clause, distance_of(path)) && may_end_scan(clause, rel, distance_of(path))) {
+        } else if (bounds_distance(root, rel->relid, clause, distance_of(path)) &&
+                   may_end_scan(root, rel, clause, distance_of(path))) {
             bounds = lappend(bounds, clause);
         }
     }
-    const Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
+    Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
+    Cost search = path->path.startup_cost;
+    if (bounds != NIL && searches_within(path->indexinfo)) {
+        within = Min(within, usual_within);
+        search = Min(search, round_trip_cost + search * bounded_search);
+    }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
     CustomPath* made = make_custom_path(&without_filter(root, path, clauses)->path, &path_methods);
     made->path.pathtarget = path->path.pathtarget;
@@ -151,15 +162,16 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     // Rows beyond a bound are never read, but the number of rows within it is seldom known. With the planner's guess
     // the index is cheaper than a sequential scan, which is right for the usual bounds.
     const Cost rest = path->path.total_cost - path->path.startup_cost;
-    made->path.total_cost = path->path.startup_cost + rest * Min(1.0, Max(0.0, within));
+    made->path.startup_cost = search;
+    made->path.total_cost = search + rest * Min(1.0, Max(0.0, within));
     // A clause that the index's predicate implies is no filter of its scan.
     List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
     // The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
-    made->custom_private = list_make2(makeFloat(psprintf("%.9e", passing)), implied);
+    made->custom_private = list_make3(makeFloat(psprintf("%.9e", passing)), implied, bounds);
     return made;
 }
 
-Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
+Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
     const auto* index = reinterpret_cast<const IndexPath*>(linitial(path->custom_paths));
     List* filters = NIL;
@@ -170,7 +182,7 @@ Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tar
         if (clause->pseudoconstant || list_member_ptr(static_cast<List*>(lsecond(path->custom_private)), clause))
             continue;
         filters = lappend(filters, clause->clause);
-        if (may_end_scan(clause, rel, distance_of(index))) bounds = lappend(bounds, clause->clause);
+        if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);
     }
     Plan* plan = make_custom_plan(path, targets, plans, static_cast<List*>(copyObjectImpl(bounds)),
                                   list_make1(linitial(path->custom_private)), &knn_filter_scan_methods);
@@ -178,9 +190,17 @@ Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tar
     return plan;
 }
 
-// Returns the KnnFilter path that replaces an index path; paths without a filter and paths of other access methods are
-// returned unchanged.
-Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
+void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+{
+    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (entry->rtekind != RTE_RELATION) return;
+    ListCell* cell;
+    foreach (cell, rel->pathlist) lfirst(cell) = with_knn_filter(root, rel, static_cast<Path*>(lfirst(cell)));
+}
+
+}  // namespace
+
+Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path)
 {
     if (!IsA(path, IndexPath)) return path;
     const auto* index = reinterpret_cast<const IndexPath*>(path);
@@ -189,21 +209,16 @@ Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
     return clauses != NIL ? &make_filter_path(root, rel, index, clauses)->path : path;
 }
 
-void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
-{
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
-    if (entry->rtekind != RTE_RELATION) return;
-    ListCell* cell;
-    foreach (cell, rel->pathlist) lfirst(cell) = with_filter_above(root, rel, static_cast<Path*>(lfirst(cell)));
-}
-
-}  // namespace
-
 Path* path_below_knn_filter(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
     return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+}
+
+List* bounds_of_knn_filter(const Path* path)
+{
+    return static_cast<List*>(lthird(reinterpret_cast<const CustomPath*>(path)->custom_private));
 }
 
 void init_knn_filter()

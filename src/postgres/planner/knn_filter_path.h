@@ -13,6 +13,13 @@ namespace pgwarp
 // Installs the planner's hook and registers the node. Called by _PG_init, after the hooks that add index paths.
 void init_knn_filter();
 
+// Returns the KnnFilter path that replaces an index path; paths without a filter and paths of other access methods are
+// returned unchanged.
+Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path);
+
+// Returns the clauses (RestrictInfo) of a KnnFilter path that bound the distance and may end the scan.
+List* bounds_of_knn_filter(const Path* path);
+
 // Returns the path below a KnnFilter; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 

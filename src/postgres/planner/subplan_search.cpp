@@ -125,7 +125,11 @@ bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPl
     Arguments arguments = {subplan, false};
     Node* query = replace_parameter(reinterpret_cast<Node*>(found.query), &arguments);
     if (arguments.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) return false;
-    *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset), found.indexes,
+    *plan = {reinterpret_cast<Expr*>(query),
+             row_count_ahead(found.limit),
+             row_count_ahead(found.offset),
+             bound_ahead(nullptr),
+             found.indexes,
              found.filtered};
     return true;
 }

@@ -9,6 +9,7 @@
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 #include "protocol/rungs.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp
 {
@@ -65,6 +66,14 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
     return hint.filter != nullptr && exact_is_cheaper(scan->indexRelation, state, state_of(scan)->now.wanted);
 }
 
+// Whether the scan's searches miss no row, by its bound and the session's settings.
+bool searches_completely(IndexScanDesc scan)
+{
+    ParameterList settings = method_settings(access_method_of(scan->indexRelation));
+    set_within(&settings, state_of(scan)->now.within);
+    return is_complete(scan->indexRelation, settings);
+}
+
 void begin_exactly(Progress* now)
 {
     now->continuation = true;
@@ -100,7 +109,7 @@ bool reads_to_end(IndexScanDesc scan, const IndexState& state)
     const uint64 placed = count_placed(state);
     ParameterList settings;
     const bool finds_all = placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, &settings);
-    if (rows == 0 || is_complete(scan->indexRelation) || finds_all) return false;
+    if (rows == 0 || searches_completely(scan) || finds_all) return false;
     return rows >= placed || (rows > most_approximate && rows >= placed / 2);
 }
 
@@ -108,7 +117,7 @@ void choose_first_search(IndexScanDesc scan, const IndexState& state)
 {
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
-    const bool complete = is_complete(scan->indexRelation);
+    const bool complete = searches_completely(scan);
     const int64 rows = rows_for_limit(hint);
     if (!complete && is_better_exact(scan, state, rows)) begin_exactly(&now);
     if (!now.continuation && !(complete && hint.filter != nullptr && rows > 0)) return;

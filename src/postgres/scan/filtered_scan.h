@@ -35,6 +35,8 @@ struct FilteredScan {
     PlanState* filter;  // the KnnFilter
     double pass_rate;   // share of the scan's rows within its distance bound that the planner expects to pass
     // Since the last rescan:
+    bool bounded;   // rows without a distance, or with one beyond `within`, do not pass
+    double within;  // infinity where the distance has no bound
     bool merges;    // rows of a later search may be nearer than earlier rows: the filter sorts them
     uint64 passed;  // rows that passed
     ScannedRow row;

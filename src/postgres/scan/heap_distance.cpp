@@ -132,7 +132,7 @@ bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowVie
     Datum key;
     if (!fetch_row(reader, tid) || !slot_key(reader, reader->slot, &key)) return false;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
-    *distance = text_row_distance(query, key);
+    *distance = text_row_distance(metric, query, key);
     MemoryContextSwitchTo(outer);
     return true;
 }

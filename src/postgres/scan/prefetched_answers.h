@@ -27,6 +27,7 @@ struct AnsweredScan {
 struct ScanQuery {
     Metric metric;
     RowView row;
+    double within;  // the largest distance of interest
 };
 
 // The answers of a k-NN join in one index. The current answer changes when the join goes on to another row. A scan may

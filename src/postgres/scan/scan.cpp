@@ -1,11 +1,14 @@
 // ambeginscan, amrescan, amgettuple, amendscan: an index scan that returns rows in order of distance.
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
+#include "postgres/am/index_options.h"
+#include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/scan/scan_state.h"
 #include "postgres/scan/unplaced_rows.h"
 #include "postgres/settings.h"
+#include "protocol/search_bound.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -48,7 +51,7 @@ void learn_shape(IndexScanDesc scan)
     Progress& now = state_of(scan)->now;
     const LimitHint& hint = state_of(scan)->hint;
     const PrefetchedAnswers& ahead = prefetched_answers;
-    const EState* executor = scans_for_statement(scan) ? hint.limit->ps.state : nullptr;
+    const EState* executor = scans_for_statement(scan) ? hint.node->state : nullptr;
     if (executor != nullptr && ahead.join_shape(executor, scan->indexRelation, &now.metric, &now.dimensions)) return;
     if (ahead.partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
     const IndexShape shape = read_metapage(scan->indexRelation).shape;
@@ -66,6 +69,15 @@ void start(IndexScanDesc scan)
 #endif
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
+    const FilteredScan* filter = state_of(scan)->hint.filter;
+    const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
+    state_of(scan)->now.within = bounded ? filter->within : no_bound;
+}
+
+// Whether no row of the scan can pass the filter above: none has a distance.
+bool none_passes(const ScanState* state)
+{
+    return state->now.null_query && state->hint.filter != nullptr && state->hint.filter->bounded;
 }
 
 // Return one row to the executor.
@@ -138,7 +150,9 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     if (state->now.query.count == 0) start(scan);
     Candidate* candidate = nullptr;
-    if (!scan->xs_want_itup) {
+    if (none_passes(state)) {
+        // The scan is at its end.
+    } else if (!scan->xs_want_itup) {
         candidate = next_candidate(scan);
     } else {
         // The executor takes each returned row for visible, whether or not its page is all-visible, so

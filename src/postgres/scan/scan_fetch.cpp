@@ -44,6 +44,7 @@ void prepare_search(IndexScanDesc scan, const IndexState& state, SearchRequest* 
 {
     const Progress& now = state_of(scan)->now;
     limit_request(request);
+    set_within(&request->settings, now.within);
     if (now.continuation) {
         // A continuation from the front finds the offered rows again, so it asks for more.
         const uint64 again = now.cursor.distance == front.distance ? now.returned.count : 0;
@@ -72,7 +73,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
     if (now.arbitrary || !scans_for_statement(scan)) return nullptr;
-    now.ahead = prefetched_answers.find_join(hint.limit->ps.state, scan->indexRelation, query);
+    now.ahead = prefetched_answers.find_join(hint.node->state, scan->indexRelation, query);
     if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
     if (hint.partitions == nullptr) return nullptr;
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
@@ -89,7 +90,7 @@ bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
-    const ScanQuery query = {now.metric, now.sent};
+    const ScanQuery query = {now.metric, now.sent, now.within};
     const BatchAnswer* answer = nullptr;
     if (!now.started && !now.continuation) {
         answer = first_answer(scan, query);
@@ -186,8 +187,8 @@ PrefetchedAnswers prefetched_answers = {};
 
 bool scans_for_statement(IndexScanDesc scan)
 {
-    const LimitState* limit = state_of(scan)->hint.limit;
-    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
+    const PlanState* node = state_of(scan)->hint.node;
+    return node != nullptr && scan->xs_snapshot == node->state->es_snapshot;
 }
 
 bool fetch_batch(IndexScanDesc scan)
@@ -217,9 +218,10 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
-        note_search(&now, is_complete(index), request, found);
+        const bool complete = is_complete(index, request.settings);
+        note_search(&now, complete, request, found);
         const bool by_codes = now.continuation;
-        advance(&now, is_complete(index), state->hint.filter != nullptr, found);
+        advance(&now, complete, state->hint.filter != nullptr, found);
         choose_ready(scan, found.header.kind, by_codes);
         now.started = true;
         if (now.batch.next < now.batch.ready) return true;

@@ -58,6 +58,7 @@ struct Progress {
     uint64 batch_generation;   // generation of the placed rows that the batch was searched among
     uint64 tombstone_version;  // tombstone version with which the batch was searched
     SearchCursor cursor;
+    double within;   // the largest distance of interest; infinity where the method takes no bound
     double floor;    // lower bound of later rows: the largest value made ready
     double ceiling;  // largest upper value emitted
     CandidateList batch;

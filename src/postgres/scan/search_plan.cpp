@@ -30,6 +30,14 @@ EffortChoice effort_for_all(const IndexState& state)
     return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
+// The settings of the request, and those of the session that it will get.
+ParameterList planned_settings(Relation index, const SearchRequest& request)
+{
+    ParameterList settings = request.settings;
+    add_method_settings(access_method_of(index), &settings);
+    return settings;
+}
+
 }  // namespace
 
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
@@ -55,7 +63,8 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
 {
     const MethodDescription& method = access_method_of(index);
     const ResultPromise promise = promise_of(state);
-    if (!has_rungs(is_complete(index), promise.kind)) return plan_normal_search(index, state, wanted, request);
+    if (!has_rungs(is_complete(index, planned_settings(index, *request)), promise.kind))
+        return plan_normal_search(index, state, wanted, request);
     const bool overridden = add_method_settings(method, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};

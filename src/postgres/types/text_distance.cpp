@@ -3,7 +3,9 @@
 #include "postgres/types/text_value.h"
 
 #include "numeric/edit_distance.h"
+#include "numeric/gram_distance.h"
 #include "numeric/jaro_winkler.h"
+#include "postgres/types/text_row.h"
 
 namespace pgwarp
 {
@@ -33,16 +35,18 @@ uint32 distance_of_texts(const TextView& pattern, const TextView& text, EditKind
 {
     CallMemory<700> memory;  // of a pattern of one block
     const EditPattern prepared(pattern, kind, memory.take(EditPattern::memory_words(pattern)));
-    const uint32 distance = prepared.distance(text, at_most);
+    const uint32 distance = prepared.distance(text, at_most, interrupt_poll);
     memory.give_back();
     return distance;
 }
 
-// Returns the distance of the first two arguments, or a number above at_most.
-uint32 distance_of_arguments(FunctionCallInfo fcinfo, EditKind kind, uint32 at_most = no_edit_limit)
+// Returns the distance of the first two arguments, or a number above at_most. The first is the pattern,
+// unless the second is.
+uint32 distance_of_arguments(FunctionCallInfo fcinfo, EditKind kind, bool pattern_second = false,
+                             uint32 at_most = no_edit_limit)
 {
-    const TextValue a = read_text(PG_GETARG_DATUM(0));
-    const TextValue b = read_text(PG_GETARG_DATUM(1));
+    const TextValue a = read_text(PG_GETARG_DATUM(pattern_second ? 1 : 0));
+    const TextValue b = read_text(PG_GETARG_DATUM(pattern_second ? 0 : 1));
     // A shorter pattern takes fewer steps, and only the distance to a substring depends on the order.
     const bool swapped = kind != EditKind::substring && a.characters.length > b.characters.length;
     const uint32 distance = swapped ? distance_of_texts(b.characters, a.characters, kind, at_most)
@@ -70,7 +74,7 @@ PGWARP_FUNCTION(pgwarp_edit_distance_at_most)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("at_most must not be negative")));
     }
     const auto limit = static_cast<uint32>(at_most);
-    const uint32 distance = pgwarp::distance_of_arguments(fcinfo, EditKind::levenshtein, limit);
+    const uint32 distance = pgwarp::distance_of_arguments(fcinfo, EditKind::levenshtein, false, limit);
     PG_RETURN_INT32(static_cast<int32>(Min(distance, limit + 1)));
 }
 
@@ -87,6 +91,30 @@ PGWARP_FUNCTION(pgwarp_text_edit_distance)
 PGWARP_FUNCTION(pgwarp_substring_edit_distance)
 {
     PG_RETURN_FLOAT8(pgwarp::distance_of_arguments(fcinfo, EditKind::substring));
+}
+
+PGWARP_FUNCTION(pgwarp_text_edit_distance_transpositions)
+{
+    PG_RETURN_FLOAT8(pgwarp::distance_of_arguments(fcinfo, EditKind::transpositions));
+}
+
+// The text comes first, then the word.
+PGWARP_FUNCTION(pgwarp_contained_edit_distance)
+{
+    PG_RETURN_FLOAT8(pgwarp::distance_of_arguments(fcinfo, EditKind::substring, true));
+}
+
+PGWARP_FUNCTION(pgwarp_gram_distance)
+{
+    const pgwarp::TextValue a = pgwarp::read_text(PG_GETARG_DATUM(0));
+    const pgwarp::TextValue b = pgwarp::read_text(PG_GETARG_DATUM(1));
+    pgwarp::CallMemory<512> memory;
+    const pgwarp::GramPattern pattern(a.characters, memory.take(pgwarp::GramPattern::memory_words(a.characters)));
+    const double distance = pattern.distance(b.characters);
+    memory.give_back();
+    pgwarp::free_text(a);
+    pgwarp::free_text(b);
+    PG_RETURN_FLOAT8(distance);
 }
 
 PGWARP_FUNCTION(pgwarp_jaro_winkler)

@@ -1,0 +1,100 @@
+#include "postgres/planner/bound_selectivity.h"
+
+#include "postgres/am/distance_bound.h"
+
+extern "C" {
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The widest bounds that few rows are expected within.
+constexpr double usual_edits = 8;
+constexpr double usual_gram_distance = 0.8;
+constexpr Selectivity usual_matched = 0.5;  // of the rows of a semi join
+
+bool is_wide(const RestrictInfo* info, Metric metric)
+{
+    UpperBound bound = {};
+    if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return false;
+    const auto* value = castNode(Const, bound.value);
+    if (value->constisnull) return false;
+    const double most = metric == Metric::gram_jaccard ? usual_gram_distance : usual_edits;
+    return bound_as_double(value->constvalue, value->consttype) > most;
+}
+
+bool has_usual_bound(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info, Metric metric)
+{
+    return find_bounded_distance(root, index, info) != nullptr && !is_wide(info, metric);
+}
+
+// Whether a clause asks whether a row has a match: then its selectivity is the share of rows that have one.
+bool is_of_semi_join(const PlannerInfo* root, const RestrictInfo* info)
+{
+    ListCell* cell;
+    foreach (cell, root->join_info_list) {
+        const auto* join = static_cast<const SpecialJoinInfo*>(lfirst(cell));
+        const bool semi = join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI;
+        if (semi && bms_overlap(join->syn_righthand, info->clause_relids)) return true;
+    }
+    return false;
+}
+
+// PostgreSQL keeps a clause's selectivity here once it is known.
+void set_selectivity(const PlannerInfo* root, RestrictInfo* info, Selectivity share)
+{
+    info->norm_selec = share;
+    info->outer_selec = is_of_semi_join(root, info) ? usual_matched : share;
+}
+
+// Paths of a share of the rows keep their share.
+void scale_rows(List* paths, double factor)
+{
+    ListCell* cell;
+    foreach (cell, paths) {
+        auto* path = static_cast<Path*>(lfirst(cell));
+        if (path->param_info == nullptr) path->rows = clamp_row_est(path->rows * factor);
+    }
+}
+
+}  // namespace
+
+bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, Metric metric)
+{
+    bool any = false;
+    ListCell* cell;
+    foreach (cell, rel->baserestrictinfo) {
+        auto* info = lfirst_node(RestrictInfo, cell);
+        if (!has_usual_bound(root, index, info, metric)) continue;
+        set_selectivity(root, info, usual_within);
+        any = true;
+    }
+    foreach (cell, rel->joininfo) {
+        auto* info = lfirst_node(RestrictInfo, cell);
+        if (has_usual_bound(root, index, info, metric)) set_selectivity(root, info, 1.0 / Max(1.0, rel->tuples));
+    }
+    return any;
+}
+
+void estimate_rows_again(PlannerInfo* root, RelOptInfo* rel)
+{
+    const double before = Max(1.0, rel->rows);
+    rel->rows =
+        clamp_row_est(rel->tuples * clauselist_selectivity(root, rel->baserestrictinfo, 0, JOIN_INNER, nullptr));
+    scale_rows(rel->pathlist, rel->rows / before);
+    scale_rows(rel->partial_pathlist, rel->rows / before);
+    ListCell* cell;
+    foreach (cell, rel->ppilist) {
+        auto* parameters = static_cast<ParamPathInfo*>(lfirst(cell));
+        parameters->ppi_rows = get_parameterized_baserel_size(root, rel, parameters->ppi_clauses);
+    }
+}
+
+}  // namespace pgwarp

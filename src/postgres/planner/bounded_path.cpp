@@ -1,0 +1,124 @@
+#include "postgres/planner/bounded_path.h"
+
+#include "postgres/am/cost.h"
+#include "postgres/am/distance_bound.h"
+#include "postgres/am/element_type.h"
+#include "postgres/am/index_options.h"
+#include "postgres/am/methods.h"
+#include "postgres/planner/bound_selectivity.h"
+#include "postgres/planner/knn_filter_path.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+set_rel_pathlist_hook_type previous_hook = nullptr;
+
+// Whether searches of the index take a bound, and so miss no row within it.
+bool answers_bounds(const IndexOptInfo* info, Metric* metric)
+{
+    if (find_access_method(info) == nullptr) return false;
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool bounded = takes_bound(index);
+    if (bounded) *metric = index_metric(index);
+    index_close(index, NoLock);
+    return bounded;
+}
+
+// The usual number of scans in a nested loop over these relations, for the cost.
+double loops_over(const PlannerInfo* root, Relids outer)
+{
+    double rows = 1;
+    int relation = -1;
+    while ((relation = bms_next_member(outer, relation)) >= 0) {
+        const RelOptInfo* rel = root->simple_rel_array[relation];
+        if (rel != nullptr) rows = Max(rows, rel->rows);
+    }
+    return rows;
+}
+
+// Returns the order that PostgreSQL needs of a scan by this distance; NIL where it needs none.
+List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExpr* distance)
+{
+    ListCell* cell;
+    foreach (cell, rel->pathlist) {
+        const auto* path = static_cast<const IndexPath*>(lfirst(cell));
+        if (IsA(path, IndexPath) && path->indexinfo->indexoid == index->indexoid &&
+            list_length(path->indexorderbys) == 1 && equal(linitial(path->indexorderbys), distance))
+            return path->path.pathkeys;
+    }
+    return NIL;
+}
+
+// Adds the index path for a clause; `outer`: the relations that its query and value come from.
+void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, RestrictInfo* info, Relids outer)
+{
+    // The number of rows read depends on distances of rows that other clauses may hide: PostgreSQL's rule for index
+    // conditions applies.
+    if (!restriction_is_securely_promotable(info, rel)) return;
+    OpExpr* distance = find_bounded_distance(root, index, info);
+    if (distance == nullptr) return;
+    Relids required = bms_union(rel->lateral_relids, outer);
+    if (outer != nullptr && info->norm_selec >= 0) {
+        ParamPathInfo* parameters = get_baserel_parampathinfo(root, rel, required);
+        parameters->ppi_rows = Min(parameters->ppi_rows, clamp_row_est(rel->tuples * info->norm_selec));
+    }
+    IndexPath* path = create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0),
+                                        wanted_order(rel, index, distance), ForwardScanDirection, false,
+                                        bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
+    if (!is_forbidden_path(path)) add_path(rel, with_knn_filter(root, rel, &path->path));
+}
+
+void add_paths_of_index(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index)
+{
+    ListCell* cell;
+    foreach (cell, rel->baserestrictinfo) {
+        add_bounded_path(root, rel, index, lfirst_node(RestrictInfo, cell), nullptr);
+    }
+    foreach (cell, rel->joininfo) {
+        auto* info = lfirst_node(RestrictInfo, cell);
+        if (!join_clause_is_movable_to(info, rel)) continue;
+        Relids outer = bms_del_member(bms_copy(info->clause_relids), static_cast<int>(rel->relid));
+        if (!bms_is_empty(outer)) add_bounded_path(root, rel, index, info, outer);
+    }
+}
+
+void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+{
+    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != nullptr) return;
+    List* indexes = NIL;
+    bool sized = true;
+    ListCell* cell;
+    foreach (cell, rel->indexlist) {
+        auto* index = static_cast<IndexOptInfo*>(lfirst(cell));
+        Metric metric;
+        const bool usable = (index->indpred == NIL || index->predOK) && !index->hypothetical;
+        if (!usable || !answers_bounds(index, &metric)) continue;
+        if (set_bound_selectivity(root, rel, index, metric)) sized = false;
+        indexes = lappend(indexes, index);
+    }
+    if (!sized) estimate_rows_again(root, rel);
+    foreach (cell, indexes) add_paths_of_index(root, rel, static_cast<IndexOptInfo*>(lfirst(cell)));
+    list_free(indexes);
+}
+
+}  // namespace
+
+void init_bounded_path()
+{
+    previous_hook = set_rel_pathlist_hook;
+    set_rel_pathlist_hook = add_bounded_paths;
+}
+
+}  // namespace pgwarp

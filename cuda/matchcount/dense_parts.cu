@@ -108,7 +108,10 @@ __device__ void pass_rows(const Counters<Cell>& counters, const RowFilter& filte
                                                  passed.scores[place + slot] = score_of_count(count);
                                                  passed.rows[place + slot] = first_row + row;
                                              });
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) passed.scores[place + i] = INFINITY;
+    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+        passed.scores[place + i] = INFINITY;
+        passed.rows[place + i] = padding_id;
+    }
     __syncthreads();
 }
 

@@ -35,7 +35,7 @@ void add_forms(const MethodDescription& description, std::size_t rows, std::vect
         const std::size_t most = std::max<std::size_t>(4096, 4 * square_root);
         method.knob = {{std::string("pgwarp.") + setting.value.name, 1, static_cast<int>(most)}};
     }
-    if (!description.complete) method.recall_setting = "pgwarp.recall";
+    if (!is_complete(description)) method.recall_setting = "pgwarp.recall";
     methods.push_back(method);
     method.variants = {{}};
     for (const MethodForm& form : description.forms) {

@@ -40,6 +40,9 @@ EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd') <= 
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' <= 2 AND edit_distance('abcd', title) < 4::bigint;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> (SELECT 'abcd') <= (SELECT 2);
 EXPLAIN (COSTS OFF) DELETE FROM titles WHERE title <~~> 'abcd' <= 1;
+EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) <= 2;
+EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) <= 3;
+EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', NULL) <= 2;
 -- the planner expects few rows within a narrow bound, and a third within a wide one, as PostgreSQL does
 CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
 DECLARE
@@ -57,6 +60,10 @@ DROP FUNCTION planned_rows;
 SELECT * FROM compared('title <~~> $1 <= 0');
 SELECT * FROM compared('title <~~> $1 <= 2');
 SELECT * FROM compared('title <~~> $1 < 2');
+SELECT * FROM compared('edit_distance(title, $1, 2) <= 2');
+SELECT * FROM compared('edit_distance($1, title, 5) < 3');
+SELECT * FROM compared('edit_distance(title, $1, 2) <= 3');
+SELECT * FROM compared('edit_distance(title, $1, length($1) / 4) <= length($1) / 4');
 SELECT * FROM compared('title <~~> $1 <= 2.5');
 SELECT * FROM compared('edit_distance($1, title) < 5');
 SELECT * FROM compared('6::smallint >= edit_distance(title, $1)');

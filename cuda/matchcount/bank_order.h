@@ -1,5 +1,6 @@
-// The order of postings within a list. Counting reads them in vectors of eight, a vector a lane; so the vectors of 32
-// lanes get rows whose counters lie in different banks of shared memory.
+// The order of postings within a list. Those of each section of 2^14 rows are together, so that a part of the range can
+// be cut out. Counting reads them in vectors of eight, a vector a lane; so within a section the vectors of 32 lanes get
+// rows whose counters lie in different banks of shared memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +11,7 @@ namespace pgwarp::cuda::matchcount
 {
 
 inline constexpr std::uint32_t vector_postings = 8;
+inline constexpr std::uint32_t section_rows = 1U << 14;
 
 // Writes the postings of lists [0, lists) of a range from rows[], which is in the order of keyword and row, to
 // list_array + start. List i is [positions[i], positions[i + 1]) of both. All device memory; list_array is aligned to

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "matchcount/match_count.h"
+#include "matchcount/counted_rows.h"
 
 namespace pgwarp::cuda::matchcount
 {

@@ -65,7 +65,7 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     if (tiles) {
         layout.rows.places =
             std::max(layout.rows.places, std::min(rows.rows, std::max(2048U, 4 * plan.rank * plan.step)));
-        layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * function_chunks(rows.functions));
+        layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * code_vectors(rows.functions));
         layout.sample = {plan.tiles, plan.step,
                          carver.take<std::uint32_t>(std::size_t{plan.tiles} * counter_planes(rows.functions) *
                                                     (tile_rows / 32) * layout.codes.padded)};

@@ -8,7 +8,7 @@
 
 #include "matchcount/best_counts.h"
 #include "matchcount/counter_parts.h"
-#include "matchcount/dense_count.h"
+#include "matchcount/dense_rows.h"
 
 namespace pgwarp::cuda::matchcount
 {

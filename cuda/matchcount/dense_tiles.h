@@ -7,14 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "matchcount/dense_count.h"
+#include "device/context.h"
+#include "matchcount/dense_rows.h"
 
 namespace pgwarp::cuda::matchcount
 {
 
 inline constexpr std::uint32_t tile_rows = 128;
 inline constexpr std::uint32_t tile_queries = 1024;
-inline constexpr std::uint32_t chunk_functions = 8;  // whose bitmaps are in shared memory at a time
+inline constexpr std::uint32_t code_functions = 8;   // whose codes are in one vector
+inline constexpr std::uint32_t chunk_functions = 8;  // whose bitmaps are made at a time
 
 // Bits of the counters: 8 where there are fewer than 2^8 functions.
 constexpr std::uint32_t counter_planes(std::uint32_t functions)
@@ -25,7 +27,7 @@ constexpr std::uint32_t counter_planes(std::uint32_t functions)
 // Whether the bitmaps of a chunk fit into the device's shared memory.
 bool tiles_fit(const DenseRows& rows, const Context& context);
 
-// The queries' values as places of bitmaps in bytes, in 16 bits for each function of a chunk.
+// The queries' values as places of bitmaps in bytes, in 16 bits for each function.
 struct DenseCodes {
     std::uint32_t queries = 0;
     std::uint32_t padded = 0;  // a multiple of tile_queries
@@ -35,6 +37,11 @@ struct DenseCodes {
 constexpr std::uint32_t function_chunks(std::uint32_t functions)
 {
     return (functions + chunk_functions - 1) / chunk_functions;
+}
+
+constexpr std::uint32_t code_vectors(std::uint32_t functions)
+{
+    return function_chunks(functions) * (chunk_functions / code_functions);
 }
 
 void write_dense_codes(const DenseRows& rows, const DenseQueries& queries, const DenseCodes& codes,

@@ -11,7 +11,7 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "matchcount/bank_order.h"
-#include "matchcount/slices.cuh"
+#include "matchcount/binary_search.cuh"
 #include "methods/errors.h"
 
 namespace pgwarp::cuda::matchcount
@@ -211,12 +211,13 @@ public:
         });
         std::uint32_t found = 0;
         read_back(&found, lists.data(), sizeof(found), stream_, "reading the number of keywords");
+        check(cudaMemsetAsync(lengths.data() + found, 0, sizeof(std::uint32_t), stream_), "positions of keywords");
         SparseLists result{DeviceArray<std::uint32_t>(pool_, found, purpose, stream_),
                            DeviceArray<std::uint32_t>(pool_, found + std::size_t{1}, purpose, stream_)};
         check(cudaMemcpyAsync(result.keywords.data(), keywords.data(), result.keywords.bytes(), cudaMemcpyDefault,
                               stream_),
               "copying keywords");
-        // The sum before one more entry is the number of postings.
+        // The sum before one more entry is the number of postings. CUB reads that entry too.
         scratch_.run("positions of keywords", [&](void* memory, std::size_t& bytes) {
             return cub::DeviceScan::ExclusiveSum(memory, bytes, lengths.data(), result.positions.data(),
                                                  found + std::uint32_t{1}, stream_);

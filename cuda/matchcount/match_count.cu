@@ -41,9 +41,8 @@ std::size_t shared_bytes(std::uint32_t rows)
 template <class Cell>
 CounterParts parts_of(const KeywordListsView& lists, std::uint32_t queries, const Context& context)
 {
-    // A block reads the lists of a whole range.
-    constexpr std::uint32_t fewest_rows = 16384;
-    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, fewest_rows, context);
+    // A block may have to read the lists of a whole section.
+    return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, section_rows, context);
 }
 
 __device__ Part part_of(const CounterParts& parts, std::uint32_t number)

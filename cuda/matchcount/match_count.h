@@ -9,16 +9,11 @@
 #include <cstdint>
 #include <span>
 
+#include "matchcount/counted_rows.h"
 #include "matchcount/keyword_lists.h"
 
 namespace pgwarp::cuda::matchcount
 {
-
-// The rows first to last - 1.
-struct RowWindow {
-    std::uint32_t first;
-    std::uint32_t last;
-};
 
 // A batch of queries. All arrays are in device memory.
 struct CountQueries {
@@ -35,13 +30,6 @@ struct CountQueries {
 
 // Returns a bound of the counts of every row, from host memory. Throws BadRequest where it exceeds 2^31 - 1.
 std::uint32_t count_bound(const KeywordLists& lists, std::span<const Item> items);
-
-// Results in device memory.
-struct CountedRows {
-    std::uint32_t* rows = nullptr;    // [queries][k]
-    std::uint32_t* counts = nullptr;  // [queries][k]
-    std::uint32_t* found = nullptr;   // [queries]
-};
 
 // Bytes of workspace of top_counts, which is aligned for a Carver. Of the queries it reads the number and the bound.
 std::size_t top_counts_workspace_bytes(const KeywordListsView& lists, const CountQueries& queries, std::uint32_t k,

@@ -85,7 +85,14 @@ __device__ void count_range(const KeywordListsView& lists, std::uint32_t range, 
         *reinterpret_cast<uint4*>(counters.words + i) = {};
     const std::uint16_t* const postings = lists.list_array + lists.range_starts[range];
     for (std::uint32_t tile = 0; tile < count; tile += threads) {
-        const Slice slice = tile + threadIdx.x < count ? slice_of(lists, range, items[tile + threadIdx.x]) : Slice{};
+        Slice slice;
+        if (tile + threadIdx.x < count) {
+            const Item item = items[tile + threadIdx.x];
+            slice = slice_of(lists, range, item);
+            // Parts of less than a section are left to count_posting().
+            if (!whole && item.first == item.last && counters.rows % section_rows == 0)
+                slice = cut_slice(postings, slice, first, counters.rows);
+        }
         memory.starts[threadIdx.x] = slice.start;
         std::uint64_t end = 0;
         std::uint64_t all = 0;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "matchcount/bank_order.h"
+#include "matchcount/binary_search.cuh"
 #include "matchcount/keyword_lists.h"
 
 namespace pgwarp::cuda::matchcount
@@ -13,20 +15,6 @@ struct Slice {
     std::uint32_t start = 0;
     std::uint32_t length = 0;
 };
-
-// Returns the first index in [0, count) whose value is at least `least`; count where there is none.
-template <class Value>
-__device__ inline std::uint32_t first_at_least(const Value* values, std::uint32_t count, Value least)
-{
-    std::uint32_t first = 0;
-    while (count > 0) {
-        const std::uint32_t half = count / 2;
-        const bool below = values[first + half] < least;
-        first = below ? first + half + 1 : first;
-        count = below ? count - half - 1 : half;
-    }
-    return first;
-}
 
 __device__ inline Slice slice_of(const KeywordListsView& lists, std::uint32_t range, const Item& item)
 {
@@ -48,6 +36,26 @@ __device__ inline Slice slice_of(const KeywordListsView& lists, std::uint32_t ra
     }
     const std::uint32_t at = positions[first];
     return {at, positions[last] - at};
+}
+
+// Returns the part of a slice of one keyword in rows [first, first + rows) of the range, which are whole sections.
+__device__ inline Slice cut_slice(const std::uint16_t* postings, const Slice& slice, std::uint32_t first,
+                                  std::uint32_t rows)
+{
+    // Postings ascend by section, not within one.
+    const auto below = [&](std::uint32_t row) {
+        std::uint32_t at = 0;
+        for (std::uint32_t count = slice.length; count > 0;) {
+            const std::uint32_t half = count / 2;
+            const bool is_below = postings[slice.start + at + half] / section_rows < row / section_rows;
+            at = is_below ? at + half + 1 : at;
+            count = is_below ? count - half - 1 : half;
+        }
+        return at;
+    };
+    const std::uint32_t begin = first == 0 ? 0 : below(first);
+    const std::uint32_t end = first + rows >= range_rows ? slice.length : below(first + rows);
+    return {slice.start + begin, end - begin};
 }
 
 }  // namespace pgwarp::cuda::matchcount

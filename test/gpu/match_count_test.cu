@@ -315,7 +315,7 @@ TEST_F(MatchCountTest, WidthsOfCountersAndSmallDevices)
     const Index index = random_index(random_, rows, 6, 90);
     for (const std::size_t shared : {SIZE_MAX, std::size_t{65536}}) {
         context().limit_shared_bytes(shared);
-        for (const std::uint32_t repeats : {1U, 60U, 20000U}) {
+        for (const std::uint32_t repeats : {1U, 60U, 40000U}) {
             Batch batch;
             for (std::uint32_t i = 0; i < 4; ++i) {
                 std::vector<Item> items = random_items(random_, 6, 90, 30);

@@ -172,7 +172,8 @@ VectorHashes functions_of(const Family& family, std::size_t functions, std::uint
     return hashes;
 }
 
-// Pairs of vectors: those of even numbers differ in one dimension, the others in all.
+// Pairs of vectors for each step: that differ in one dimension, that differ in all, and of which the first is near
+// zero, where functions without a shift would all change their values.
 struct Pair {
     std::vector<float> a;
     std::vector<float> b;
@@ -184,12 +185,15 @@ std::vector<Pair> pairs_at(std::initializer_list<double> steps)
     std::normal_distribution<float> normal;
     std::vector<Pair> pairs;
     for (const double step : steps) {
-        for (int kind = 0; kind < 2; ++kind) {
+        for (const float length : {3.0F, 3.0F, 0.001F}) {
             Pair pair{std::vector<float>(width), {}};
-            for (float& value : pair.a) value = 3 * normal(random);
+            for (float& value : pair.a) value = length * normal(random);
             pair.b = pair.a;
-            if (kind == 0) pair.b[5] += static_cast<float>(step);
-            for (float& value : pair.b) value += kind == 0 ? 0 : static_cast<float>(step) / 5 * normal(random);
+            if (pairs.size() % 3 == 0) {
+                pair.b[5] += static_cast<float>(step);
+            } else {
+                for (float& value : pair.b) value += static_cast<float>(step) / 5 * normal(random);
+            }
             pairs.push_back(pair);
         }
     }

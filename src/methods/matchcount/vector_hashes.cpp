@@ -21,10 +21,10 @@ constexpr std::size_t counted_at_once = 512;  // rows
 class Draw
 {
 public:
-    explicit Draw(std::uint64_t seed) : seed_(seed) {}
+    explicit Draw(std::uint64_t seed) : start_(mix_hash(seed)) {}
 
     // Uniform in (0, 1).
-    double uniform() { return (static_cast<double>(mix_hash(seed_ + ++drawn_) >> 11) + 0.5) * 0x1p-53; }
+    double uniform() { return (static_cast<double>(mix_hash(start_ + ++drawn_) >> 11) + 0.5) * 0x1p-53; }
     // Box and Muller.
     double normal()
     {
@@ -36,7 +36,7 @@ public:
     double gamma2() { return -std::log(uniform() * uniform()); }
 
 private:
-    std::uint64_t seed_;
+    std::uint64_t start_;  // far from that of other seeds
     std::uint64_t drawn_ = 0;
 };
 

@@ -28,6 +28,7 @@ namespace
 
 constexpr char operator_prefix[] = "pgwarp_text_";  // of C functions of operators that have an integer form
 constexpr char integer_prefix[] = "pgwarp_";
+constexpr char limited_suffix[] = "_at_most";  // of integer forms that end at a limit, their third argument
 
 enum class Comparing : uint8 { none, left, right };  // the side of the value
 
@@ -65,8 +66,9 @@ bool read_c_function(Oid function, char** symbol, char** library)
     return !is_null;
 }
 
-// Whether the first function returns as an integer what the operator's function returns as a float.
-bool is_integer_form(Oid function, Oid of_operator)
+// Whether the first function returns as an integer what the operator's function returns as a float. `suffix`: of its
+// name.
+bool is_integer_form(Oid function, Oid of_operator, const char* suffix)
 {
     char* symbol = nullptr;
     char* library = nullptr;
@@ -76,7 +78,8 @@ bool is_integer_form(Oid function, Oid of_operator)
            strncmp(operator_symbol, operator_prefix, strlen(operator_prefix)) == 0 &&
            read_c_function(function, &symbol, &library) && strcmp(library, operator_library) == 0 &&
            strncmp(symbol, integer_prefix, strlen(integer_prefix)) == 0 &&
-           strcmp(symbol + strlen(integer_prefix), operator_symbol + strlen(operator_prefix)) == 0;
+           strcmp(symbol + strlen(integer_prefix),
+                  psprintf("%s%s", operator_symbol + strlen(operator_prefix), suffix)) == 0;
 }
 
 // The arguments of an expression that is an operator's distance; NIL for other expressions.
@@ -86,7 +89,19 @@ struct DistanceArguments {
     Oid collation;
 };
 
-DistanceArguments read_distance(Node* expression, Oid of_operator)
+// Whether a limited distance is at most `value` just where the distance is: the limit is no less than the value.
+bool limits_beyond(Node* limit, Node* value)
+{
+    if (value == nullptr || equal(limit, value)) return value != nullptr;
+    if (!IsA(limit, Const) || !IsA(value, Const)) return false;
+    const auto* most = castNode(Const, limit);
+    const auto* bound = castNode(Const, value);
+    return !most->constisnull && !bound->constisnull &&
+           bound_as_double(bound->constvalue, bound->consttype) <= bound_as_double(most->constvalue, most->consttype);
+}
+
+// `value`: the bound of the expression, or null.
+DistanceArguments read_distance(Node* expression, Oid of_operator, Node* value)
 {
     if (IsA(expression, OpExpr)) {
         const auto* distance = castNode(OpExpr, expression);
@@ -96,8 +111,11 @@ DistanceArguments read_distance(Node* expression, Oid of_operator)
         const auto* distance = castNode(FuncExpr, expression);
         const Oid function = get_opcode(of_operator);
         if (list_length(distance->args) == 2 &&
-            (distance->funcid == function || is_integer_form(distance->funcid, function)))
+            (distance->funcid == function || is_integer_form(distance->funcid, function, "")))
             return {distance->args, false, distance->inputcollid};
+        if (list_length(distance->args) == 3 && limits_beyond(static_cast<Node*>(lthird(distance->args)), value) &&
+            is_integer_form(distance->funcid, function, limited_suffix))
+            return {list_make2(linitial(distance->args), lsecond(distance->args)), false, distance->inputcollid};
     }
     return {NIL, false, InvalidOid};
 }
@@ -155,12 +173,12 @@ double bound_as_double(Datum value, Oid type)
     }
 }
 
-bool is_same_distance(Node* expression, const Node* distance)
+bool is_same_distance(Node* expression, const Node* distance, Node* bound)
 {
     if (equal(expression, distance)) return true;
     if (!IsA(distance, OpExpr)) return false;
     const auto* ordering = reinterpret_cast<const OpExpr*>(distance);
-    const DistanceArguments found = read_distance(expression, ordering->opno);
+    const DistanceArguments found = read_distance(expression, ordering->opno, bound);
     if (found.arguments == NIL) return false;
     List* swapped = list_make2(lsecond(found.arguments), linitial(found.arguments));
     if (equal(found.swapped ? swapped : found.arguments, ordering->args)) return true;
@@ -175,7 +193,7 @@ OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, cons
     const Oid type = index->opcintype[0];
     const Oid ordering = get_opfamily_member(index->opfamily[0], type, type, 1);
     if (!OidIsValid(ordering)) return nullptr;
-    const DistanceArguments found = read_distance(bound.bounded, ordering);
+    const DistanceArguments found = read_distance(bound.bounded, ordering, bound.value);
     if (found.arguments == NIL) return nullptr;
     if (OidIsValid(index->indexcollations[0]) && index->indexcollations[0] != found.collation) return nullptr;
     auto* key = static_cast<Node*>(linitial(found.arguments));
@@ -194,8 +212,8 @@ OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, cons
 bool bounds_distance(PlannerInfo* root, Index relation, const RestrictInfo* info, const Node* distance)
 {
     UpperBound bound;
-    return !info->pseudoconstant && split_bound(info->clause, &bound) && is_same_distance(bound.bounded, distance) &&
-           is_known_before(root, relation, bound.value);
+    return !info->pseudoconstant && split_bound(info->clause, &bound) &&
+           is_same_distance(bound.bounded, distance, bound.value) && is_known_before(root, relation, bound.value);
 }
 
 }  // namespace pgwarp

@@ -429,8 +429,8 @@ private:
         DenseCodes codes;
         codes.queries = asked_.rows;
         codes.padded = (asked_.rows + tile_queries - 1) / tile_queries * tile_queries;
-        DeviceArray<uint4> words(context_.pool(), std::size_t{codes.padded} * code_vectors(dense_.functions), "bench",
-                                 stream_);
+        DeviceArray<uint4> words(context_.pool(), std::size_t{codes.padded} * function_chunks(dense_.functions),
+                                 "bench", stream_);
         codes.words = words.data();
         const auto thresholds = sent(std::vector<std::uint32_t>(codes.padded, 65535), context_, stream_);
         DensePassed passed;

@@ -11,7 +11,8 @@
 namespace pgwarp::cuda::matchcount
 {
 
-// The rows that passed, in device memory: scores of counts (count_score.h) and row numbers, +infinity in unused places.
+// The rows that passed, in device memory: scores of counts (count_score.h) and row numbers; +infinity and padding_id in
+// unused places (select/key.cuh).
 struct PassedRows {
     std::uint32_t queries = 0;
     std::uint32_t places = 0;       // of a query

@@ -10,6 +10,7 @@
 #include "device/error.h"
 #include "matchcount/dense_parts.h"
 #include "matchcount/dense_tiles.h"
+#include "select/key.cuh"
 
 namespace pgwarp::cuda::matchcount
 {
@@ -18,7 +19,7 @@ namespace
 {
 
 // Fewer queries than these are counted by parts.
-constexpr std::uint32_t few_queries = 64;
+constexpr std::uint32_t few_queries = 33;
 constexpr std::uint32_t most_sampled_rows = 16384;
 
 struct SamplePlan {
@@ -65,7 +66,7 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     if (tiles) {
         layout.rows.places =
             std::max(layout.rows.places, std::min(rows.rows, std::max(2048U, 4 * plan.rank * plan.step)));
-        layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * code_vectors(rows.functions));
+        layout.codes.words = carver.take<uint4>(std::size_t{layout.codes.padded} * function_chunks(rows.functions));
         layout.sample = {plan.tiles, plan.step,
                          carver.take<std::uint32_t>(std::size_t{plan.tiles} * counter_planes(rows.functions) *
                                                     (tile_rows / 32) * layout.codes.padded)};
@@ -86,11 +87,13 @@ __global__ void set_kernel(std::uint32_t* values, std::uint32_t count, std::uint
     if (i < count) values[i] = value;
 }
 
-__global__ void unused_places_kernel(float* scores, std::size_t count)
+__global__ void unused_places_kernel(float* scores, std::uint32_t* rows, std::size_t count)
 {
     for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
-         i += std::size_t{gridDim.x} * blockDim.x)
+         i += std::size_t{gridDim.x} * blockDim.x) {
         scores[i] = INFINITY;
+        rows[i] = padding_id;
+    }
 }
 
 constexpr int sample_queries = 32;
@@ -184,7 +187,7 @@ void count_by_thresholds(const DenseRows& rows, const DenseQueries& queries, std
     const SamplePlan plan = sample_plan(rows.rows, k);
     const std::size_t places = std::size_t{queries.count} * layout.rows.places;
     unused_places_kernel<<<static_cast<unsigned>(std::min<std::size_t>(places / 1024 + 1, 4096)), 256, 0, stream>>>(
-        layout.rows.scores, places);
+        layout.rows.scores, layout.rows.rows, places);
     check_launch("unused places");
     write_dense_codes(rows, queries, layout.codes, stream);
     count_sample(rows, queries.dead, layout.codes, layout.sample, context, stream);

@@ -43,7 +43,7 @@ __device__ void count_sixteen(const DenseRows& rows, const std::uint8_t* values,
 {
 #pragma unroll
     for (int g = 0; g < group; ++g) counts[g] = {};
-#pragma unroll 4
+#pragma unroll 8
     for (std::uint32_t f = first; f < last; ++f) {
         const uint4 four = __ldg(reinterpret_cast<const uint4*>(values + f * rows.stride));
         const std::uint32_t fours[4] = {four.x, four.y, four.z, four.w};
@@ -108,7 +108,10 @@ __device__ void pass_rows(const Counters<Cell>& counters, const RowFilter& filte
                                                  passed.scores[place + slot] = score_of_count(count);
                                                  passed.rows[place + slot] = first_row + row;
                                              });
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) passed.scores[place + i] = INFINITY;
+    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+        passed.scores[place + i] = INFINITY;
+        passed.rows[place + i] = padding_id;
+    }
     __syncthreads();
 }
 

@@ -18,8 +18,7 @@ namespace
 
 constexpr int threads = tile_queries;
 constexpr int words = tile_rows / 32;
-constexpr int own_values = tile_rows * chunk_functions / threads;  // of a chunk, that a thread reads
-static_assert(own_values * threads == tile_rows * chunk_functions && threads % tile_rows == 0);
+static_assert(tile_rows * chunk_functions == threads, "a thread reads one value of a chunk");
 constexpr std::uint32_t bitmap_bytes = tile_rows / 8;
 static_assert(chunk_functions * (most_dense_values + 1) * bitmap_bytes <= 65536, "codes have 16 bits");
 
@@ -49,7 +48,7 @@ __global__ void codes_kernel(DenseRows rows, DenseQueries queries, DenseCodes co
             value = min(value, std::uint32_t{queries.values[std::size_t{query} * rows.functions + f]});
         word |= (f % chunk_functions * (rows.universe + 1) + value) * bitmap_bytes << i * 16;
     }
-    constexpr std::uint32_t pairs = code_functions / 2;
+    constexpr std::uint32_t pairs = chunk_functions / 2;
     reinterpret_cast<std::uint32_t*>(codes.words + std::size_t{pair / pairs} * codes.padded + query)[pair % pairs] =
         word;
 }
@@ -72,38 +71,22 @@ __device__ std::uint32_t own_row(const DenseRows& rows, const std::uint32_t* dea
     return dead != nullptr && (dead[row / 32] >> row % 32 & 1) != 0 ? no_row : static_cast<std::uint32_t>(row);
 }
 
-// The thread's functions of a chunk: the first, and every step-th from there.
-constexpr std::uint32_t own_step = threads / tile_rows;
-
-__device__ std::uint32_t own_function()
+// The row's value of the thread's function in a chunk; the universe where there is none.
+__device__ std::uint32_t own_value(const DenseRows& rows, std::uint32_t row, std::uint32_t chunk)
 {
-    return threadIdx.x / tile_rows;
-}
-
-// The row's values of the thread's functions in a chunk; the universe where there is none.
-__device__ __forceinline__ void read_values(const DenseRows& rows, std::uint32_t row, std::uint32_t chunk,
-                                            std::uint32_t (&values)[own_values])
-{
-#pragma unroll
-    for (int i = 0; i < own_values; ++i) {
-        const std::uint32_t f = chunk * chunk_functions + own_function() + i * own_step;
-        values[i] = row == no_row || f >= rows.functions ? rows.universe : rows.values[f * rows.stride + row];
-    }
+    const std::uint32_t f = chunk * chunk_functions + threadIdx.x / tile_rows;
+    return row == no_row || f >= rows.functions ? rows.universe : rows.values[f * rows.stride + row];
 }
 
 extern __shared__ uint4 bitmaps[];
 
-// Adds the row's values to the bitmaps of a chunk.
-__device__ __forceinline__ void add_row(uint4* chunk_bitmaps, std::uint32_t universe,
-                                        const std::uint32_t (&values)[own_values])
+// Adds the row's value to the bitmaps of a chunk.
+__device__ void add_row(uint4* chunk_bitmaps, std::uint32_t universe, std::uint32_t value)
 {
+    if (value >= universe) return;
     const std::uint32_t row = threadIdx.x % tile_rows;
-#pragma unroll
-    for (int i = 0; i < own_values; ++i) {
-        const std::uint32_t bitmap = (own_function() + i * own_step) * (universe + 1) + values[i];
-        if (values[i] < universe)
-            atomicOr(reinterpret_cast<std::uint32_t*>(chunk_bitmaps + bitmap) + row / 32, 1U << row % 32);
-    }
+    const std::uint32_t bitmap = threadIdx.x / tile_rows * (universe + 1) + value;
+    atomicOr(reinterpret_cast<std::uint32_t*>(chunk_bitmaps + bitmap) + row / 32, 1U << row % 32);
 }
 
 __device__ void empty(uint4* chunk_bitmaps, std::uint32_t universe)
@@ -143,20 +126,15 @@ __device__ __forceinline__ void add_four(BitCounter<planes, words>& counter, std
     counter.add(1, low, high, fours);
 }
 
-// Adds eight functions of a chunk, whose bitmaps are at `address`. pairs: their codes, in place of which the next are
-// read, as soon as there is room in registers.
+// Adds a chunk, whose bitmaps are at `address`.
 template <int planes>
-__device__ __forceinline__ void add_eight(BitCounter<planes, words>& counter, uint2 (&pairs)[2],
-                                          const uint4* next_codes, std::uint32_t address)
+__device__ __forceinline__ void add_chunk(BitCounter<planes, words>& counter, const uint4& pairs, std::uint32_t address)
 {
     std::uint32_t low[words];
     std::uint32_t high[words];
     std::uint32_t eights[words];
-    const auto* next = reinterpret_cast<const uint2*>(next_codes);
-    add_four(counter, pairs[0].x, pairs[0].y, address, low);
-    pairs[0] = __ldg(next);
-    add_four(counter, pairs[1].x, pairs[1].y, address, high);
-    pairs[1] = __ldg(next + 1);
+    add_four(counter, pairs.x, pairs.y, address, low);
+    add_four(counter, pairs.z, pairs.w, address, high);
     counter.add(2, low, high, eights);
     counter.ripple(3, eights);
 }
@@ -213,28 +191,21 @@ __global__ __launch_bounds__(threads, 1) void tiles_kernel(DenseRows rows, const
     empty(present, rows.universe);
     empty(next, rows.universe);
     __syncthreads();
-    std::uint32_t values[own_values];
-    read_values(rows, row, 0, values);
-    add_row(present, rows.universe, values);
-    const uint4* const first_codes = codes.words + query;
-    uint2 pairs[2] = {reinterpret_cast<const uint2*>(first_codes)[0], reinterpret_cast<const uint2*>(first_codes)[1]};
+    add_row(present, rows.universe, own_value(rows, row, 0));
     for (std::uint32_t tile = tiles.first + blockIdx.x; tile < tiles.end; tile += gridDim.x) {
         BitCounter<planes, words> counter;
         counter.clear();
-        const uint4* next_codes = first_codes;
+        const uint4* codes_of_query = codes.words + query;
         for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
             const bool ends = chunk + 1 == chunks;
             if (ends) row = own_row(rows, dead, tiles, tile + gridDim.x);
-            read_values(rows, row, ends ? 0 : chunk + 1, values);
+            const std::uint32_t value = own_value(rows, row, ends ? 0 : chunk + 1);
+            const uint4 pairs = __ldg(codes_of_query);
+            codes_of_query += codes.padded;
             __syncthreads();
             empty(last, rows.universe);
-            const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(present));
-#pragma unroll
-            for (std::uint32_t i = 1; i <= chunk_functions / code_functions; ++i) {
-                next_codes = ends && i == chunk_functions / code_functions ? first_codes : next_codes + codes.padded;
-                add_eight(counter, pairs, next_codes, address);
-            }
-            add_row(next, rows.universe, values);
+            add_chunk(counter, pairs, static_cast<std::uint32_t>(__cvta_generic_to_shared(present)));
+            add_row(next, rows.universe, value);
             uint4* const counted = present;
             present = next;
             next = last;
@@ -274,7 +245,7 @@ bool tiles_fit(const DenseRows& rows, const Context& context)
 
 void write_dense_codes(const DenseRows& rows, const DenseQueries& queries, const DenseCodes& codes, cudaStream_t stream)
 {
-    codes_kernel<<<dim3((codes.padded + 255) / 256, code_vectors(rows.functions) * code_functions / 2), 256, 0,
+    codes_kernel<<<dim3((codes.padded + 255) / 256, function_chunks(rows.functions) * chunk_functions / 2), 256, 0,
                    stream>>>(rows, queries, codes);
     check_launch("codes of queries");
 }

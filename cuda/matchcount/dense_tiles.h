@@ -15,8 +15,7 @@ namespace pgwarp::cuda::matchcount
 
 inline constexpr std::uint32_t tile_rows = 128;
 inline constexpr std::uint32_t tile_queries = 1024;
-inline constexpr std::uint32_t code_functions = 8;   // whose codes are in one vector
-inline constexpr std::uint32_t chunk_functions = 8;  // whose bitmaps are made at a time
+inline constexpr std::uint32_t chunk_functions = 8;  // whose bitmaps are made at a time, and whose codes are a vector
 
 // Bits of the counters: 8 where there are fewer than 2^8 functions.
 constexpr std::uint32_t counter_planes(std::uint32_t functions)
@@ -37,11 +36,6 @@ struct DenseCodes {
 constexpr std::uint32_t function_chunks(std::uint32_t functions)
 {
     return (functions + chunk_functions - 1) / chunk_functions;
-}
-
-constexpr std::uint32_t code_vectors(std::uint32_t functions)
-{
-    return function_chunks(functions) * (chunk_functions / code_functions);
 }
 
 void write_dense_codes(const DenseRows& rows, const DenseQueries& queries, const DenseCodes& codes,

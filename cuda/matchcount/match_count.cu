@@ -113,7 +113,10 @@ __global__ __launch_bounds__(count_threads<Cell>,
                                  rows[slot] = first_row + row;
                              });
     }
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) scores[i] = INFINITY;
+    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+        scores[i] = INFINITY;
+        rows[i] = padding_id;
+    }
 }
 
 // A block passes all rows of a query in a part that reach the query's least count.

@@ -8,6 +8,7 @@
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/rows/stored_lists.h"
+#include "protocol/search_bound.h"
 #include "shared_context.h"
 #include "text_fixture.h"
 
@@ -170,7 +171,7 @@ TEST(DeviceText, LongTextsEqualTheCpus)
         RandomTexts texts(static_cast<unsigned>(longest), longest);
         const std::vector<Text> rows = texts.some(300);
         BothIndexes both(text_rows(rows));
-        const OwnedRows queries = text_rows(texts.queries(rows, 60));
+        const OwnedRows queries = text_rows(texts.queries(rows, longest > 1000 ? 12 : 40));
         for (const std::uint32_t k : {1, 10, 400}) both.expect_same(batch_of(queries, k));
     }
 }
@@ -225,7 +226,12 @@ TEST(DeviceText, NoResultIsBeyondTheReach)
     for (const double reach : {0.0, 1.0, 2.0, 4.0}) {
         const std::vector<double> reaches(asked.size(), reach);
         SearchBatch batch = batch_of(queries, 3000);
-        batch.reach = reaches;
+        // A reach of each query, or one of the search.
+        if (reach < 2) {
+            batch.reach = reaches;
+        } else {
+            set_within(&batch.settings, reach);
+        }
         std::vector<std::vector<RowResult>> found;
         both.device().search(batch, found, both.pool());
         for (std::size_t i = 0; i < asked.size(); ++i) {

@@ -1,5 +1,5 @@
 # Statements that find their rows by a bound of the edit distance, while other sessions change these rows: PostgreSQL
-# checks the changed row again, and so does the bound. Also on a standby, and after the engine was killed.
+# checks the changed row again, and so does the bound. Also after a cancel, and after the engine was killed.
 use strict;
 use warnings FATAL => 'all';
 

@@ -26,7 +26,7 @@ bool is_vector(ElementType element)
 bool element_of_number(int32 number, ElementType* element)
 {
     *element = static_cast<ElementType>(number);
-    return is_vector(*element) || *element == ElementType::text;
+    return is_vector(*element) || is_list(*element);
 }
 
 // A text column of a function's catalog row, or "".

@@ -183,6 +183,15 @@ bool is_complete(Relation index, const ParameterList& settings)
     return true;
 }
 
+bool may_end_early(Relation index)
+{
+    if (!is_complete(index)) return false;
+    for (const SettingDescription& setting : access_method_of(index).settings) {
+        if (setting.ends_early) return true;
+    }
+    return false;
+}
+
 bool takes_bound(Relation index)
 {
     return access_method_of(index).takes_bound.has(index_element_type(index));

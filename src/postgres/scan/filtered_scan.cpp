@@ -69,6 +69,7 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 // Whether the scan's searches miss no row, by its bound and the session's settings.
 bool searches_completely(IndexScanDesc scan)
 {
+    if (!may_end_early(scan->indexRelation)) return is_complete(scan->indexRelation);
     ParameterList settings = method_settings(access_method_of(scan->indexRelation));
     set_within(&settings, state_of(scan)->now.within);
     return is_complete(scan->indexRelation, settings);

@@ -30,12 +30,13 @@ EffortChoice effort_for_all(const IndexState& state)
     return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
-// The settings of the request, and those of the session that it will get.
-ParameterList planned_settings(Relation index, const SearchRequest& request)
+// Whether the search misses no row, by the settings of the request and those of the session that it will get.
+bool is_planned_complete(Relation index, const SearchRequest& request)
 {
+    if (!may_end_early(index)) return is_complete(index);
     ParameterList settings = request.settings;
     add_method_settings(access_method_of(index), &settings);
-    return settings;
+    return is_complete(index, settings);
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
 {
     const MethodDescription& method = access_method_of(index);
     const ResultPromise promise = promise_of(state);
-    if (!has_rungs(is_complete(index, planned_settings(index, *request)), promise.kind))
+    if (!has_rungs(is_planned_complete(index, *request), promise.kind))
         return plan_normal_search(index, state, wanted, request);
     const bool overridden = add_method_settings(method, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;

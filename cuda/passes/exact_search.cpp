@@ -245,6 +245,8 @@ ScoreKind kind_for(Metric metric)
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
+        case Metric::overlap:
+        case Metric::set_jaccard:
             break;
     }
     return ScoreKind::float_l1;

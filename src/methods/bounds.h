@@ -40,6 +40,8 @@ inline double lower_bound(Metric metric, double value, double error, double quer
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
+        case Metric::overlap:
+        case Metric::set_jaccard:
             return value;
     }
     return value;
@@ -63,6 +65,8 @@ inline double bound_width(Metric metric, double error, double query_norm)
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
+        case Metric::overlap:
+        case Metric::set_jaccard:
             return 0;
     }
     return 0;

@@ -251,6 +251,8 @@ double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
+        case Metric::overlap:
+        case Metric::set_jaccard:
             break;
     }
     return 0;

@@ -42,7 +42,9 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
-            return;  // bits.cpp compares bits, edit_distance.cpp text
+        case Metric::overlap:
+        case Metric::set_jaccard:
+            return;  // bits.cpp compares bits, edit_distance.cpp text, protocol/part_rows.h sets
     }
 }
 

@@ -22,8 +22,11 @@ enum class Metric : std::uint8_t {
     edit_transpositions = 8,  // operator <~^~>, the restricted Damerau distance
     edit_substring = 9,       // operator >>~~<<, the Levenshtein distance of the query to the nearest substring
     gram_jaccard = 10,        // operator <%%>, the Jaccard distance of 3-grams
+    // Of sets and attributes (protocol/part_rows.h):
+    overlap = 11,      // operator <&>, the negative number of common parts
+    set_jaccard = 12,  // operator <%>, the Jaccard distance of sets
 };
-inline constexpr Metric last_metric = Metric::gram_jaccard;
+inline constexpr Metric last_metric = Metric::set_jaccard;
 
 // Whether rows are bits, packed into words that take the place of floats (numeric/bits.h).
 inline constexpr bool is_of_bits(Metric metric)
@@ -34,6 +37,11 @@ inline constexpr bool is_of_bits(Metric metric)
 inline constexpr bool is_of_text(Metric metric)
 {
     return metric >= Metric::edit && metric <= Metric::gram_jaccard;
+}
+
+inline constexpr bool is_of_parts(Metric metric)
+{
+    return metric == Metric::overlap || metric == Metric::set_jaccard;
 }
 
 // Returns the distance that the SQL operator returns, accumulated in float64 in an order that depends on `dimensions`

@@ -15,13 +15,24 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
-// (protocol/rows.h), which for text hold its characters (protocol/text_rows.h).
-enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3, list = 4, weighted_list = 5, text = 6 };
+// (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), and for sets and attributes their parts
+// (protocol/part_rows.h).
+enum class ElementType : std::uint8_t {
+    float32 = 1,
+    float16 = 2,
+    bit = 3,
+    list = 4,
+    weighted_list = 5,
+    text = 6,
+    set = 7,
+    attribute_set = 8
+};
+inline constexpr ElementType last_element = ElementType::attribute_set;
 
 // Whether a row is a list of words of any number.
 constexpr bool is_list(ElementType element)
 {
-    return element == ElementType::list || element == ElementType::weighted_list || element == ElementType::text;
+    return element >= ElementType::list && element <= ElementType::attribute_set;
 }
 
 // Type of the elements of a stored array.

@@ -1,7 +1,8 @@
 // Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches hold them. A row is dense
 // (a fixed number of floats, or of words of bits in the place of floats) or a list of words: u32, strictly ascending,
-// each with a float32 weight where the element type has weights; words of text are not ordered (protocol/text_rows.h).
-// In addition a row has attributes: u64 columns, whose number the index's shape gives (0 without attributes).
+// each with a float32 weight where the element type has weights; words of text, sets and attributes have an order of
+// their own (protocol/text_rows.h, protocol/part_rows.h). In addition a row has attributes: u64 columns, whose number
+// the index's shape gives (0 without attributes).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <span>
 
 #include "protocol/format.h"
+#include "protocol/part_rows.h"
 #include "protocol/text_rows.h"
 
 namespace pgwarp
@@ -19,8 +21,8 @@ enum class RowLayout : std::uint8_t { dense = 0, lists = 1, weighted_lists = 2 }
 
 constexpr RowLayout row_layout(ElementType element)
 {
-    if (element == ElementType::list || element == ElementType::text) return RowLayout::lists;
-    return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::dense;
+    if (!is_list(element)) return RowLayout::dense;
+    return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::lists;
 }
 
 // A view of rows; it does not own the memory. Slices share the memory: offsets[0] of a slice need not be 0.
@@ -227,14 +229,27 @@ struct OffsetWalk {
     }
 };
 
+// Whether the words of a row have an order of their own.
+constexpr bool has_own_words(ElementType element)
+{
+    return element >= ElementType::text && element <= ElementType::attribute_set;
+}
+
+// Checks the words of such a row; null when they are valid.
+inline const char* words_fault(ElementType element, std::span<const std::uint32_t> words)
+{
+    if (element == ElementType::text) return text_fault(words);
+    return element == ElementType::set ? set_fault(words) : attribute_set_fault(words);
+}
+
 // Checks lists as rows of an index of this shape; null when they are valid. offsets_fault() must have passed.
 inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
 {
     for (std::size_t i = 0; i < rows.count; ++i) {
         const std::span<const std::uint32_t> words = rows.list(i);
         if (words.size() > max_list_words) return "list with too many words";
-        if (shape.element == ElementType::text) {
-            const char* fault = text_fault(words);
+        if (has_own_words(shape.element)) {
+            const char* fault = words_fault(shape.element, words);
             if (fault != nullptr) return fault;
             continue;
         }

@@ -60,12 +60,14 @@ void check_parameters(const ParameterList& list)
 
 void check_shape(const IndexShape& shape)
 {
-    require(shape.element >= ElementType::float32 && shape.element <= ElementType::text, "unknown element type");
+    require(shape.element >= ElementType::float32 && shape.element <= last_element, "unknown element type");
     require(shape.attribute_count <= max_attributes, "rows with too many attributes");
     require(shape.metric <= static_cast<std::uint8_t>(last_metric), "unknown metric");
     require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),
             "metric of another element type");
     require((shape.element == ElementType::text) == is_of_text(static_cast<Metric>(shape.metric)),
+            "metric of another element type");
+    require((shape.element >= ElementType::set) == is_of_parts(static_cast<Metric>(shape.metric)),
             "metric of another element type");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");

@@ -25,6 +25,7 @@ constexpr ElementNames elements[] = {
     {ElementType::float16, "halfvec", "float16"},
     {ElementType::bit, "bit", "bit"},
     {ElementType::text, "text", "text"},
+    {ElementType::attribute_set, "attributes", "attribute_set", "attribute_query"},
 };
 
 constexpr MetricNames metrics[] = {

@@ -13,8 +13,8 @@ uint32 match_count(FunctionCallInfo fcinfo)
     const PartsValue* attributes = read_parts(PG_GETARG_DATUM(0));
     const PartsValue* query = read_parts(PG_GETARG_DATUM(1));
     const uint32 count = count_matches(query->parts(), attributes->parts());
-    PG_FREE_IF_COPY(attributes, 0);
-    PG_FREE_IF_COPY(query, 1);
+    free_parts(attributes, PG_GETARG_DATUM(0));
+    free_parts(query, PG_GETARG_DATUM(1));
     return count;
 }
 

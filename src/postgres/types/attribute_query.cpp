@@ -42,9 +42,10 @@ struct QueryParser {
 
 [[noreturn]] void refuse_length()
 {
-    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("attribute query is too long"),
-                    errdetail("Its items take 3 words each and 2 for each value or 4 for each range, together at most %u.",
-                              max_list_words)));
+    ereport(ERROR,
+            (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("attribute query is too long"),
+             errdetail("Its items take 3 words each and 2 for each value or 4 for each range, together at most %u.",
+                       max_list_words)));
     pg_unreachable();
 }
 
@@ -91,9 +92,10 @@ Member read_range(AttributeReader* reader, const char* begin)
     if (!open && !take_character(reader, ']')) refuse_text(*reader, reader->at, "The end of a range is missing");
     range.upper_open = bounded && open;
     if (range.lower > range.upper) {
-        ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("range \"%s\" is the wrong way round",
-                        pnstrdup(begin, static_cast<Size>(reader->at - begin))),
-                        errhint("The lower bound comes first.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_DATA_EXCEPTION),
+                 errmsg("range \"%s\" is the wrong way round", pnstrdup(begin, static_cast<Size>(reader->at - begin))),
+                 errhint("The lower bound comes first.")));
     }
     range.first = ordered_number(range.lower) + (range.lower_open ? 1 : 0);
     range.last = ordered_number(range.upper) - (range.upper_open ? 1 : 0);

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/pg_proc.h"
 #include "datatype/timestamp.h"
 #include "funcapi.h"
 #include "utils/date.h"
@@ -51,11 +52,12 @@ struct ValueReaders {
 
 [[noreturn]] void refuse_type(Oid type, const char* name)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_DATATYPE_MISMATCH),
-             errmsg("\"%s\" of type %s cannot be an attribute", name, format_type_be(type)),
-             errdetail("The text form of the type depends on settings, so that it cannot be in an index."),
-             errhint("Leave the column out of the row, or convert it to a number or to text by an immutable function.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_DATATYPE_MISMATCH),
+         errmsg("\"%s\" of type %s cannot be an attribute", name, format_type_be(type)),
+         errdetail("The text form of the type depends on settings, so that it cannot be in an index."),
+         errhint("Leave the column out of the row, or convert it to a number or to text by an immutable function.")));
     pg_unreachable();
 }
 

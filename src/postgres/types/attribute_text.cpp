@@ -67,9 +67,8 @@ bool has_form_of_date(const char* word, int length, int* fields)
 
 double read_date(const AttributeReader& reader, const AttributeToken& token, const int* fields)
 {
-    const int day = fields[1] >= 1 && fields[1] <= MONTHS_PER_YEAR && fields[0] > 0
-                        ? date2j(fields[0], fields[1], fields[2])
-                        : -1;
+    const int day =
+        fields[1] >= 1 && fields[1] <= MONTHS_PER_YEAR && fields[0] > 0 ? date2j(fields[0], fields[1], fields[2]) : -1;
     int year = 0;
     int month = 0;
     int day_of_month = 0;
@@ -126,11 +125,12 @@ void refuse_text(const AttributeReader& reader, const char* at, const char* faul
 {
     const int place = pg_mbstrlen_with_len(reader.literal, static_cast<int>(at - reader.literal)) + 1;
     const int length = pg_mbcliplen(at, static_cast<int>(strlen(at)), 30);
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid input syntax for type %s", reader.type),
-             length > 0 ? errdetail("%s at character %d: \"%s\".", fault, place, pnstrdup(at, static_cast<Size>(length)))
-                        : errdetail("%s at the end.", fault),
-             errhint("Its form is %s.", reader.example)));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid input syntax for type %s", reader.type),
+         length > 0 ? errdetail("%s at character %d: \"%s\".", fault, place, pnstrdup(at, static_cast<Size>(length)))
+                    : errdetail("%s at the end.", fault),
+         errhint("Its form is %s.", reader.example)));
     pg_unreachable();
 }
 

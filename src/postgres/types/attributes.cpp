@@ -17,6 +17,11 @@ const PartsValue* read_parts(Datum value)
     return reinterpret_cast<const PartsValue*>(PG_DETOAST_DATUM(value));
 }
 
+void free_parts(const PartsValue* parts, Datum value)
+{
+    if (DatumGetPointer(value) != reinterpret_cast<const char*>(parts)) pfree(const_cast<PartsValue*>(parts));
+}
+
 PartsValue* make_parts(const uint32* words, uint32 word_count, const StringInfoData& text)
 {
     const Size text_at = offsetof(PartsValue, words) + sizeof(uint32) * word_count;
@@ -72,8 +77,7 @@ bool comes_before(const AttributeBuilder::Attribute& a, const AttributeBuilder::
 
 bool same_name(const AttributeBuilder::Attribute& a, const AttributeBuilder::Attribute& b)
 {
-    return a.name_length == b.name_length &&
-           memcmp(a.name_bytes, b.name_bytes, static_cast<Size>(a.name_length)) == 0;
+    return a.name_length == b.name_length && memcmp(a.name_bytes, b.name_bytes, static_cast<Size>(a.name_length)) == 0;
 }
 
 // Attributes of one name are neighbours in the order of hashes, of which only the last bit can differ.
@@ -95,8 +99,8 @@ void begin_attributes(AttributeBuilder* builder, int duplicate_sqlstate)
     initStringInfo(&builder->text);
     builder->count = 0;
     builder->capacity = 16;
-    builder->attributes = static_cast<AttributeBuilder::Attribute*>(
-        palloc(sizeof(AttributeBuilder::Attribute) * builder->capacity));
+    builder->attributes =
+        static_cast<AttributeBuilder::Attribute*>(palloc(sizeof(AttributeBuilder::Attribute) * builder->capacity));
     builder->duplicate_sqlstate = duplicate_sqlstate;
 }
 

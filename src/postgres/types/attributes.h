@@ -40,6 +40,8 @@ struct PartsValue {
 
 // Detoasts a value of either type; a copy is palloc'ed.
 const PartsValue* read_parts(Datum value);
+// Frees what read_parts() palloc'ed for this value.
+void free_parts(const PartsValue* parts, Datum value);
 // Makes a value from words and text.
 PartsValue* make_parts(const uint32* words, uint32 word_count, const StringInfoData& text);
 

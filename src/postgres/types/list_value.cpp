@@ -1,6 +1,7 @@
 // The table of SQL types whose rows are lists.
 #include "postgres/types/list_value.h"
 
+#include "postgres/types/attribute_value.h"
 #include "postgres/types/text_row.h"
 #include "postgres/types/text_value.h"
 
@@ -18,6 +19,13 @@ constexpr ListType list_types[] = {
      .read_query = read_text_row,
      .can_read_query = can_read_text,
      .distance = text_row_distance},
+    {.element = ElementType::attribute_set,
+     .type = InvalidOid,
+     .width = 64,
+     .read_row = read_parts_row,
+     .read_query = read_parts_row,
+     .can_read_query = can_read_parts,
+     .distance = attributes_row_distance},
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ std::string operator_class(const MethodDescription& method, const ElementNames& 
                  " (",
                  element.type,
                  ", ",
-                 element.query != nullptr ? element.query : element.type,
+                 element.type,
                  ") FOR ORDER BY float_ops,\n\tFUNCTION 1 pgwarp_metric_",
                  metric.function,
                  "(internal),\n\tFUNCTION 2 pgwarp_element_",

@@ -25,7 +25,7 @@ constexpr ElementNames elements[] = {
     {ElementType::float16, "halfvec", "float16"},
     {ElementType::bit, "bit", "bit"},
     {ElementType::text, "text", "text"},
-    {ElementType::attribute_set, "attributes", "attribute_set", "attribute_query"},
+    {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
 constexpr MetricNames metrics[] = {

@@ -197,9 +197,8 @@ OptionFault check_form_of_bits(const ParameterList& options, const IndexShape& c
 // Names of a kind of rows and of a metric in SQL.
 struct ElementNames {
     ElementType element;
-    const char* type;             // vector; operator classes are TYPE_METRIC_ops
-    const char* function;         // of the support function pgwarp_element_NAME
-    const char* query = nullptr;  // type of queries where it is another
+    const char* type;      // vector; operator classes are TYPE_METRIC_ops
+    const char* function;  // of the support function pgwarp_element_NAME
 };
 struct MetricNames {
     Metric metric;

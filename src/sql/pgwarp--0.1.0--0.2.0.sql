@@ -450,10 +450,10 @@ CREATE FUNCTION attributes(text, VARIADIC "any") RETURNS attributes
 	AS 'MODULE_PATHNAME', 'pgwarp_attributes_of_pairs' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
 
 CREATE FUNCTION match_count(attributes, attribute_query) RETURNS integer
-	AS 'MODULE_PATHNAME', 'pgwarp_match_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+	AS 'MODULE_PATHNAME', 'pgwarp_match_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
 CREATE FUNCTION overlap_distance(attributes, attribute_query) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_attributes_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 5;
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
 CREATE OPERATOR <&> (
 	LEFTARG = attributes, RIGHTARG = attribute_query, PROCEDURE = overlap_distance

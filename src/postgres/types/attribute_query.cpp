@@ -92,10 +92,11 @@ Member read_range(AttributeReader* reader, const char* begin)
     if (!open && !take_character(reader, ']')) refuse_text(*reader, reader->at, "The end of a range is missing");
     range.upper_open = bounded && open;
     if (range.lower > range.upper) {
-        ereport(ERROR,
-                (errcode(ERRCODE_DATA_EXCEPTION),
-                 errmsg("range \"%s\" is the wrong way round", pnstrdup(begin, static_cast<Size>(reader->at - begin))),
-                 errhint("The lower bound comes first.")));
+        const auto length = static_cast<Size>(reader->at - begin);
+        ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                        errmsg("range \"%s%s\" is the wrong way round", pnstrdup(begin, Min(length, 60)),
+                               length > 60 ? "..." : ""),
+                        errhint("The lower bound comes first.")));
     }
     range.first = ordered_number(range.lower) + (range.lower_open ? 1 : 0);
     range.last = ordered_number(range.upper) - (range.upper_open ? 1 : 0);

@@ -181,7 +181,8 @@ bool reads_as_number(const AttributeReader& reader, const AttributeToken& token,
     if (std::isnan(*number)) refuse_text(reader, token.at, "NaN is no value; in quotes it is a category");
     if (errno == ERANGE && (*number == 0 || std::isinf(*number))) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("\"%s\" is out of range for type double precision", word)));
+                        errmsg("\"%.40s%s\" is out of range for type double precision", word,
+                               token.length > 40 ? "..." : "")));
     }
     pfree(word);
     return true;

@@ -78,7 +78,7 @@ template <SetKind kind>
 Elements elements_of(Datum value)
 {
     using Form = ArrayForm<kind>;
-    ::ArrayType* array = DatumGetArrayTypeP(value);
+    auto* array = reinterpret_cast<::ArrayType*>(PG_DETOAST_DATUM(value));
     Datum* values = nullptr;
     bool* nulls = nullptr;
     int count = 0;

@@ -710,6 +710,72 @@ CREATE OPERATOR <%%> (
 	COMMUTATOR = '<%%>'
 );
 
+-- sets: distances and operators
+
+CREATE FUNCTION overlap_distance(int4[], int4[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(int8[], int8[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(text[], text[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(tsvector, tsvector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(int4[], int4[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(int8[], int8[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(text[], text[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(tsvector, tsvector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE OPERATOR <&> (
+	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = tsvector, RIGHTARG = tsvector, PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = tsvector, RIGHTARG = tsvector, PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
 -- attributes: rows with ranges
 
 CREATE TYPE attributes;
@@ -856,6 +922,9 @@ CREATE FUNCTION pgwarp_element_bit(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
@@ -1084,6 +1153,62 @@ CREATE OPERATOR CLASS text_gram_ops
 	OPERATOR 1 <%%> (text, text) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
+
+-- int4[]: operator classes
+
+CREATE OPERATOR CLASS int4_array_overlap_ops
+	DEFAULT FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <&> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int4_array_jaccard_ops
+	FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- int8[]: operator classes
+
+CREATE OPERATOR CLASS int8_array_overlap_ops
+	DEFAULT FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <&> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int8_array_jaccard_ops
+	FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- text[]: operator classes
+
+CREATE OPERATOR CLASS text_array_overlap_ops
+	DEFAULT FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <&> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS text_array_jaccard_ops
+	FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- tsvector: operator classes
+
+CREATE OPERATOR CLASS tsvector_overlap_ops
+	DEFAULT FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <&> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS tsvector_jaccard_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
 
 -- attributes: operator classes
 

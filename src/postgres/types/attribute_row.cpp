@@ -97,16 +97,29 @@ ValueForm form_of_type(Oid base)
     }
 }
 
+// Returns the output function of a type if its text depends on no setting, otherwise InvalidOid.
+Oid output_function(Oid type)
+{
+    Oid output = InvalidOid;
+    bool is_varlena = false;
+    getTypeOutputInfo(type, &output, &is_varlena);
+    // The output of enums is only stable, since their values can be renamed.
+    if (type_is_enum(type)) return output;
+    // PostgreSQL calls these immutable in spite of bytea_output and extra_float_digits.
+    char category = 0;
+    bool preferred = false;
+    get_type_category_preferred(type, &category, &preferred);
+    if (type == BYTEAOID || category == TYPCATEGORY_GEOMETRIC) return InvalidOid;
+    return func_volatile(output) == PROVOLATILE_IMMUTABLE ? output : InvalidOid;
+}
+
 void prepare_reader(ValueReader* reader, Oid type, const char* name, MemoryContext memory)
 {
     const Oid base = getBaseType(type);
     reader->form = form_of_type(base);
     if (reader->form == ValueForm::output) {
-        Oid output = InvalidOid;
-        bool is_varlena = false;
-        getTypeOutputInfo(base, &output, &is_varlena);
-        // The output of enums is only stable, since their values can be renamed.
-        if (func_volatile(output) != PROVOLATILE_IMMUTABLE && !type_is_enum(base)) refuse_type(type, name);
+        const Oid output = output_function(base);
+        if (!OidIsValid(output)) refuse_type(type, name);
         fmgr_info_cxt(output, &reader->output, memory);
     }
     reader->type = type;

@@ -178,7 +178,7 @@ bool reads_as_number(const AttributeReader& reader, const AttributeToken& token,
     errno = 0;
     *number = strtod(word, &end);
     if (*end != '\0' || end == word) return false;
-    if (std::isnan(*number)) refuse_text(reader, token.at, "NaN is no value; in quotes it is a category");
+    if (std::isnan(*number)) refuse_text(reader, token.at, "NaN without quotes is no value");
     if (errno == ERANGE && (*number == 0 || std::isinf(*number))) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("\"%.40s%s\" is out of range for type double precision", word,

@@ -16,7 +16,7 @@ CREATE TABLE queries (n serial, q attribute_query);
 INSERT INTO queries (q) SELECT format('age:[%s,%s] education:%s sex:%s hours:(,%s) income:(%s,) born:[%s,%s] married:{true}', p.age - i, p.age + i, '"' || coalesce(p.education, 'none') || '"', p.sex, p.hours, nullif(p.income, 'NaN'), to_char(p.born, 'YYYY-MM-DD'), to_char(p.born + 3000, 'YYYY-MM-DD'))::attribute_query
 	FROM generate_series(1, 12) i, made_person(i * 37) p WHERE p.age IS NOT NULL;
 INSERT INTO queries (q) VALUES (''), ('age:39'), ('other:1 Age:39'), ('age:{20,[30,35],(50,60]} education:{Masters,"Some college"} hours:{10,20.25,30}'), ('age:(,)'), ('income:Infinity sex:Female'), ('sex:{}'), (NULL),
-	('age:[30,40] age:[35,45] age:[40,50] age:40'), ((SELECT string_agg('age:[' || i % 90 || ',' || i % 90 + 5 || ']', ' ') FROM generate_series(1, 3000) i)::attribute_query);
+	('age:[30,40] age:[35,45] age:[40,50] age:40'), ((SELECT string_agg('age:[' || i % 90 || ',' || i % 90 + 5 || ']', ' ') FROM generate_series(1, 200) i)::attribute_query);
 
 CREATE FUNCTION distances(query attribute_query, k integer, by_index boolean, a text, condition text) RETURNS double precision[] AS $$
 DECLARE

@@ -32,8 +32,9 @@ struct Member {
 struct QueryParser {
     AttributeReader reader;
     StringInfoData text;
-    uint32* words;  // [max_list_words]
+    uint32* words;  // [word_capacity]
     uint32 word_count;
+    uint32 word_capacity;
     Member* members;  // of the item
     uint32 count;
     uint32 capacity;
@@ -59,11 +60,16 @@ void add_member(QueryParser* parser, const Member& member)
     parser->members[parser->count++] = member;
 }
 
-void add_word(QueryParser* parser, uint64 number)
+// Returns the place of `count` more words.
+uint32* add_words(QueryParser* parser, uint32 count)
 {
-    if (parser->word_count > max_list_words - set_words) refuse_length();
-    write_part_number(number, parser->words + parser->word_count);
-    parser->word_count += set_words;
+    if (parser->word_count + count > max_list_words) refuse_length();
+    if (parser->word_count + count > parser->word_capacity) {
+        parser->word_capacity *= 2;
+        parser->words = static_cast<uint32*>(repalloc(parser->words, sizeof(uint32) * parser->word_capacity));
+    }
+    parser->word_count += count;
+    return parser->words + parser->word_count - count;
 }
 
 double read_bound(AttributeReader* reader)
@@ -191,16 +197,16 @@ void append_members(QueryParser* parser, bool numbers, bool several)
     if (several) appendStringInfoChar(text, '}');
 }
 
-void add_words(QueryParser* parser, const AttributeToken& name, bool numbers)
+void write_item(QueryParser* parser, const AttributeToken& name, bool numbers)
 {
     bool ranges = false;
     for (uint32 i = 0; i < parser->count; ++i) ranges = ranges || parser->members[i].first != parser->members[i].last;
-    add_word(parser, hash_name(name.bytes, static_cast<Size>(name.length), numbers));
-    if (parser->word_count == max_list_words) refuse_length();
-    parser->words[parser->word_count++] = parser->count | (ranges ? is_range : 0);
+    const uint64 hash = hash_name(name.bytes, static_cast<Size>(name.length), numbers);
+    write_part_number(hash, add_words(parser, set_words));
+    *add_words(parser, 1) = parser->count | (ranges ? is_range : 0);
     for (uint32 i = 0; i < parser->count; ++i) {
-        add_word(parser, parser->members[i].first);
-        if (ranges) add_word(parser, parser->members[i].last);
+        write_part_number(parser->members[i].first, add_words(parser, set_words));
+        if (ranges) write_part_number(parser->members[i].last, add_words(parser, set_words));
     }
 }
 
@@ -216,7 +222,7 @@ void add_item(QueryParser* parser)
     append_name(&parser->text, name.bytes, name.length);
     appendStringInfoChar(&parser->text, ':');
     append_members(parser, numbers, (numbers ? parser->count : written) != 1);
-    add_words(parser, name, numbers);
+    write_item(parser, name, numbers);
 }
 
 }  // namespace
@@ -228,7 +234,8 @@ PartsValue* parse_attribute_query(const char* literal)
                      literal, literal};
     initStringInfo(&parser.text);
     initStringInfo(&parser.categories);
-    parser.words = static_cast<uint32*>(palloc(sizeof(uint32) * max_list_words));
+    parser.word_capacity = 64;
+    parser.words = static_cast<uint32*>(palloc(sizeof(uint32) * parser.word_capacity));
     parser.capacity = 16;
     parser.members = static_cast<Member*>(palloc(sizeof(Member) * parser.capacity));
     for (skip_blanks(&parser.reader); *parser.reader.at != '\0'; skip_blanks(&parser.reader)) {

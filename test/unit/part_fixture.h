@@ -1,6 +1,8 @@
-// Sets, attributes and queries of attributes for tests: as containers, and as the words of rows.
+// Sets, attributes and queries of attributes for tests: as containers, as the words of rows, and compared by
+// definition.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -85,20 +87,66 @@ inline Attributes random_attributes(std::mt19937_64& random, std::size_t names, 
     return attributes;
 }
 
+// Items of up to three ranges of values below `values`; some names are those of no row, some items repeat a name.
+inline AttributeQuery random_query(std::mt19937_64& random, std::size_t most, std::size_t names, std::uint64_t values)
+{
+    AttributeQuery query(random() % (most + 1));
+    for (QueryItem& item : query) {
+        item.name = spread(1 + random() % (names + 1), true);
+        const bool of_values = random() % 2 == 0;
+        std::set<std::uint64_t> ends;
+        for (std::size_t left = random() % 4; left > 0; --left) ends.insert(random() % values);
+        std::uint64_t before = 0;  // the first value that is not in an earlier range
+        for (const std::uint64_t last : ends) {
+            const std::uint64_t first = of_values ? last : before + random() % (last - before + 1);
+            item.ranges.emplace_back(first, last);
+            before = last + 1;
+        }
+    }
+    return query;
+}
+
 template <class Row>
 OwnedRows rows_of_parts(const std::vector<Row>& parts)
 {
-    OwnedRows rows;
+    Words words;
+    std::vector<std::uint64_t> offsets{0};
     for (const Row& part : parts) {
-        const Words words = words_of(part);
-        const std::uint64_t offsets[2] = {0, words.size()};
-        RowView row;
-        row.count = 1;
-        row.offsets = offsets;
-        row.words = words.data();
-        rows.append(row);
+        const Words of_part = words_of(part);
+        words.insert(words.end(), of_part.begin(), of_part.end());
+        offsets.push_back(words.size());
     }
-    return rows;
+    RowView rows;
+    rows.count = parts.size();
+    rows.offsets = offsets.data();
+    rows.words = words.data();
+    return OwnedRows(rows);
+}
+
+// Distances by definition.
+inline double plain_overlap(const Set& a, const Set& b)
+{
+    return -static_cast<double>(std::ranges::count_if(a, [&](std::uint64_t element) { return b.contains(element); }));
+}
+
+inline double plain_set_jaccard(const Set& a, const Set& b)
+{
+    const double common = -plain_overlap(a, b);
+    const double all = static_cast<double>(a.size() + b.size()) - common;
+    return all == 0 ? 0 : 1 - common / all;
+}
+
+inline double plain_overlap(const AttributeQuery& query, const Attributes& row)
+{
+    int matched = 0;
+    for (const QueryItem& item : query) {
+        const auto found = row.find(item.name);
+        if (found == row.end()) continue;
+        const std::uint64_t value = found->second;
+        const auto contains = [value](const auto& range) { return range.first <= value && value <= range.second; };
+        matched += std::ranges::any_of(item.ranges, contains) ? 1 : 0;
+    }
+    return -matched;
 }
 
 inline OwnedRows random_sets(std::size_t count, std::size_t most, std::uint64_t universe, unsigned seed)

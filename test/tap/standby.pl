@@ -29,7 +29,7 @@ my %queries = (
 	graph => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <+> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30",
 	matchcount => "SET enable_seqscan = off; SELECT id, title <~~> md5('77') FROM items ORDER BY title <~~> md5('77') LIMIT 30",
 	sets => "SET enable_seqscan = off; SELECT id, digits <&> '{1,3,7}' FROM items ORDER BY digits <&> '{1,3,7}' LIMIT 30",
-	attributes => "SET enable_seqscan = off; SELECT id FROM items ORDER BY attributes('id', id, 'digits', length(title)) <&> 'id:[100,200] digits:32' LIMIT 30",
+	attributes => "SET enable_seqscan = off; SELECT id FROM items ORDER BY attributes('id', id, 'first', left(title, 1)) <&> 'id:[100,200] first:{a,b,7}' LIMIT 30",
 	ivfadc => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <=> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30");
 
 for my $cycle (1 .. 5)

@@ -2,6 +2,7 @@
 #include "postgres/scan/query_value.h"
 
 #include "postgres/types/any_vector.h"
+#include "postgres/types/list_row.h"
 
 namespace pgwarp
 {

@@ -2,7 +2,7 @@
 #include "postgres/types/attribute_value.h"
 
 #include "postgres/types/attributes.h"
-#include "postgres/types/list_value.h"
+#include "postgres/types/list_row.h"
 
 namespace pgwarp
 {

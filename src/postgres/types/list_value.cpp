@@ -61,16 +61,4 @@ const ListType* find_list_type(ElementType element, Oid type)
     return nullptr;
 }
 
-RowView one_list_row(const uint32* words, uint32 count)
-{
-    auto* offsets = static_cast<uint64*>(palloc(sizeof(uint64) * 2));
-    offsets[0] = 0;
-    offsets[1] = count;
-    RowView row;
-    row.count = 1;
-    row.offsets = offsets;
-    row.words = words;
-    return row;
-}
-
 }  // namespace pgwarp

@@ -27,7 +27,4 @@ struct ListType {
 // Returns null where the element type is no list, or this type has no such rows.
 const ListType* find_list_type(ElementType element, Oid type);
 
-// Returns a view of one row that is a list of these words. It points to them and to palloc'ed memory.
-RowView one_list_row(const uint32* words, uint32 count);
-
 }  // namespace pgwarp

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "postgres/types/list_value.h"
+#include "postgres/types/list_row.h"
 
 extern "C" {
 #include "catalog/pg_type.h"

@@ -2,7 +2,7 @@
 #include "postgres/types/text_row.h"
 
 #include "numeric/text_pattern.h"
-#include "postgres/types/list_value.h"
+#include "postgres/types/list_row.h"
 #include "postgres/types/text_value.h"
 
 extern "C" {

@@ -327,16 +327,13 @@ protected:
 
     PartIndexes()
     {
-        std::mt19937_64 random(7);
-        const auto element = GetParam().first;
+        const ElementType element = GetParam().first;
         if (element == ElementType::set) {
             rows = random_sets(row_count, 12, 60, 8);
             queries = random_sets(25, 12, 60, 9);
         } else {
             rows = random_attribute_sets(row_count, 6, 20, 8);
-            std::vector<AttributeQuery> made(25);
-            for (AttributeQuery& query : made) query = random_query(random, 6, 6, 20);
-            queries = rows_of_parts(made);
+            queries = random_queries(25, 6, 6, 20, 9);
         }
         index = std::make_unique<Index>(shape_of(element, GetParam().second), rows.view(), ParameterList(), pool);
         batch.lists = queries.view();

@@ -123,6 +123,45 @@ OwnedRows rows_of_parts(const std::vector<Row>& parts)
     return OwnedRows(rows);
 }
 
+inline OwnedRows random_queries(std::size_t count, std::size_t most, std::size_t names, std::uint64_t values,
+                                unsigned seed)
+{
+    std::mt19937_64 random(seed);
+    std::vector<AttributeQuery> queries(count);
+    for (AttributeQuery& query : queries) query = random_query(random, most, names, values);
+    return rows_of_parts(queries);
+}
+
+// The containers of words.
+inline Set set_of(std::span<const std::uint32_t> words)
+{
+    Set set;
+    for (std::size_t at = 0; at < words.size(); at += 2) set.insert(part_number(words.data() + at));
+    return set;
+}
+
+inline Attributes attributes_of(std::span<const std::uint32_t> words)
+{
+    Attributes attributes;
+    for (std::size_t at = 0; at < words.size(); at += 4)
+        attributes[part_number(words.data() + at)] = part_number(words.data() + at + 2);
+    return attributes;
+}
+
+inline AttributeQuery query_of(std::span<const std::uint32_t> words)
+{
+    AttributeQuery query;
+    for (std::size_t at = 0; at < words.size();) {
+        QueryItem& item = query.emplace_back(QueryItem{part_number(words.data() + at), {}});
+        const bool of_values = (words[at + 2] & is_range) == 0;
+        std::uint32_t ranges = words[at + 2] & ~is_range;
+        for (at += 3; ranges > 0; --ranges, at += of_values ? 2 : 4)
+            item.ranges.emplace_back(part_number(words.data() + at),
+                                     part_number(words.data() + at + (of_values ? 0 : 2)));
+    }
+    return query;
+}
+
 // Distances by definition.
 inline double plain_overlap(const Set& a, const Set& b)
 {

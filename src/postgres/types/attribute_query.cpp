@@ -145,7 +145,8 @@ bool read_members(QueryParser* parser)
     while (take_character(reader, ',')) {
         skip_blanks(reader);
         begin = reader->at;
-        if (read_member(parser) != numbers) refuse_text(*reader, begin, "Numbers and categories are in one item");
+        if (read_member(parser) != numbers)
+            refuse_text(*reader, begin, "Numbers and categories (quoted, if they read as numbers) are in one item");
     }
     if (!take_character(reader, '}')) refuse_text(*reader, reader->at, "A comma or the end of a set is missing");
     return numbers;

@@ -12,7 +12,7 @@ namespace pgwarp::matchcount
 
 CountWorkspace::CountWorkspace(std::size_t slice_bytes) : memory(new Memory)
 {
-    memory->slice_bytes = std::max<std::size_t>(64, std::bit_floor(slice_bytes));
+    memory->slice_bytes = std::max(sizeof(std::uint32_t) * rows_of_bitmap_block, std::bit_floor(slice_bytes));
 }
 CountWorkspace::~CountWorkspace() = default;
 CountWorkspace::CountWorkspace(CountWorkspace&&) noexcept = default;
@@ -70,11 +70,11 @@ bool comes_after(const CountedRow& row, const CountedRow& after)
 class CountQueue
 {
 public:
-    CountQueue(std::uint32_t k, std::uint32_t bound, const CountRange& range, CountWorkspace::Memory& memory)
+    CountQueue(std::uint32_t k, std::uint32_t bound, const CountOptions& options, CountWorkspace::Memory& memory)
         : k_(k),
-          most_(std::max(1U, std::min(bound, range.after.count))),
-          after_(range.after),
-          audit_threshold_(std::max(1U, range.least)),
+          most_(std::max(1U, std::min(bound, options.after.count))),
+          after_(options.after),
+          audit_threshold_(std::max(1U, options.least)),
           rows_of_count_(memory.rows_of_count),
           table_(memory.table)
     {
@@ -137,18 +137,18 @@ void append_unmatched(const KeywordLists& lists, RowBitmap dead, std::span<const
 }  // namespace
 
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
-                          CountWorkspace& workspace, const CountRange& range)
+                          CountWorkspace& workspace, const CountOptions& options)
 {
     MatchCounts found;
     if (k == 0) return found;
     CountWorkspace::Memory& memory = *workspace.memory;
     const std::uint32_t bound = count_bound(lists, items);
-    CountQueue queue(k, bound, range, memory);
-    count_rows(lists, items, bound, dead, range.cancel, queue, memory);
+    CountQueue queue(k, bound, options, memory);
+    count_rows(lists, items, bound, dead, options, queue, memory);
     found.audit_threshold = queue.threshold();
     found.passed_rows = static_cast<std::uint32_t>(memory.table.size());
-    found.rows = best_of_table(memory.table, k, found.audit_threshold, range.after);
-    if (range.least == 0) append_unmatched(lists, dead, memory.table, k, range.after, found.rows);
+    found.rows = best_of_table(memory.table, k, found.audit_threshold, options.after);
+    if (options.least == 0) append_unmatched(lists, dead, memory.table, k, options.after, found.rows);
     return found;
 }
 

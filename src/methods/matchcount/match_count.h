@@ -85,11 +85,14 @@ public:
     std::unique_ptr<Memory> memory;
 };
 
-// The rows of interest, in order of count, descending, ties by row; and a poll.
-struct CountRange {
-    CountedRow after = {0, 0xffffffff};   // those up to this one are left out
-    std::uint32_t least = 0;              // so are those of smaller counts
-    const CancelToken* cancel = nullptr;  // polled every few milliseconds
+class KeywordBitmaps;
+
+// The rows of interest, in order of count, descending, ties by row; and the means of a search.
+struct CountOptions {
+    CountedRow after = {0, 0xffffffff};       // those up to this one are left out
+    std::uint32_t least = 0;                  // so are those of smaller counts
+    const KeywordBitmaps* bitmaps = nullptr;  // of these lists; null: none
+    const CancelToken* cancel = nullptr;      // polled every few milliseconds
 };
 
 // The result of one query.
@@ -105,7 +108,7 @@ struct MatchCounts {
 // count priority queue: counters of just enough bits, a gate, and a table of the rows that passed it (algorithm 1).
 // `dead` may be empty. Throws BadRequest where a count might exceed 2^31 - 1, and Cancelled.
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
-                          CountWorkspace& workspace, const CountRange& range = {});
+                          CountWorkspace& workspace, const CountOptions& options = {});
 
 // Returns a bound of the count of every row. Throws BadRequest where it exceeds 2^31 - 1.
 std::uint32_t count_bound(const KeywordLists& lists, std::span<const Item> items);

@@ -101,14 +101,15 @@ __device__ void pass_rows(const Counters<Cell>& counters, const RowFilter& filte
     __syncthreads();
     const Passing passing = find_passing(counters, filter, k, memory.least, memory.gate);
     if (passing.full && threadIdx.x == 0) atomicMax(thresholds + query, passing.threshold);
-    const std::size_t place = std::size_t{query} * passed.places + std::size_t{part} * k;
+    const std::uint32_t places = min(k, counters.rows);
+    const std::size_t place = std::size_t{query} * passed.places + std::size_t{part} * places;
     const std::uint32_t first_row = part * counters.rows;
     const std::uint32_t slots = emit_passing(counters, filter, passing, memory.gate,
                                              [&](std::uint32_t slot, std::uint32_t row, std::uint32_t count) {
                                                  passed.scores[place + slot] = score_of_count(count);
                                                  passed.rows[place + slot] = first_row + row;
                                              });
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+    for (std::uint32_t i = slots + threadIdx.x; i < places; i += threads) {
         passed.scores[place + i] = INFINITY;
         passed.rows[place + i] = padding_id;
     }

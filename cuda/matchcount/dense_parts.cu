@@ -15,6 +15,9 @@ constexpr int threads = 256;
 // A query's value in each byte; `no_value` where it matches none.
 constexpr std::uint32_t no_value = 1;
 
+// Of values that the parts of a launch read: they take some two milliseconds from the memory of an H100.
+constexpr std::size_t most_launch_bytes = std::size_t{4} << 30;
+
 // Queries of a block, which read the values once.
 constexpr int most_in_group = 4;
 
@@ -159,11 +162,13 @@ void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint3
     const std::uint32_t groups = (queries.count + group - 1) / group;
     const auto kernel = dense_parts_kernel<Cell, group>;
     allow_shared_memory(kernel, SharedMemoryUse::before_caches);
-    for_each_launch(parts, groups, context, [&](const PartLaunch& launch) {
+    const auto run = [&](const PartLaunch& launch) {
         kernel<<<dim3(launch.queries, launch.parts), threads, shared_bytes<Cell, group>(parts.rows), stream>>>(
             rows, queries, wanted, parts, launch, k, thresholds, passed);
         check_launch("dense match counts of parts");
-    });
+    };
+    const std::size_t part_bytes = std::size_t{parts.rows} * rows.functions;
+    for_each_launch(parts, groups, context, run, static_cast<std::uint32_t>(most_launch_bytes / part_bytes));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "device/searcher.h"
 #include "device/wait.h"
 #include "matchcount/dense_count.h"
+#include "matchcount/dense_tiles.h"
 #include "matchcount/vector_mirror.h"
 #include "matchcount/vector_search.h"
 #include "methods/bounds.h"
@@ -20,9 +21,9 @@ namespace
 
 using matchcount::CountedRows;
 
-constexpr std::size_t most_queries = 4096;                        // of a chunk
-constexpr std::size_t most_chunk_bytes = std::size_t{512} << 20;  // unless it has one query
-constexpr std::size_t most_written_in_place = 4096;               // results that kernels write to page-locked memory
+constexpr std::size_t most_queries = matchcount::tile_queries;  // of a chunk
+constexpr std::size_t most_chunk_bytes = std::size_t{1} << 30;  // unless it has one query
+constexpr std::size_t most_written_in_place = 4096;             // results that kernels write to page-locked memory
 
 // What a search returns of its candidates.
 enum class Wanted { nearest, estimates };

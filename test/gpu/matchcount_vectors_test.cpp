@@ -273,7 +273,7 @@ TEST(DeviceVectors, SignaturesEqualTheCpus)
 
 TEST(DeviceVectors, RandomCasesEqualTheCpus)
 {
-    for (unsigned seed = 0; seed < 400 && !HasFailure(); ++seed) {
+    for (unsigned seed = 0; seed < 150 && !HasFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         std::mt19937 random(seed);
         const Form form = random_form(random);

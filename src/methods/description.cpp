@@ -38,6 +38,8 @@ constexpr MetricNames metrics[] = {
     {Metric::edit_transpositions, "transpositions", "edit_transpositions", "<~^~>", false},
     {Metric::edit_substring, "substring", "edit_substring", ">>~~<<", false},
     {Metric::gram_jaccard, "gram", "gram_jaccard", "<%%>", false},
+    {Metric::overlap, "overlap", "overlap", "<&>", true},
+    {Metric::set_jaccard, "jaccard", "set_jaccard", "<%>", false},
 };
 
 }  // namespace

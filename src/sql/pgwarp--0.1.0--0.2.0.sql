@@ -415,14 +415,14 @@ COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwar
 -- The function shows a role no indexes but those of tables that it may read; monitors see all.
 GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
 
--- text by edit distance, vectors by locality-sensitive hashes
+-- text by edit distance, sets by overlap, vectors by locality-sensitive hashes
 
 CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
 	AS 'MODULE_PATHNAME' LANGUAGE C;
 
 CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
 
-COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, vectors by locality-sensitive hashes';
+COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, sets by overlap, vectors by locality-sensitive hashes';
 
 CREATE FUNCTION pgwarp_metric_edit(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -434,6 +434,12 @@ CREATE FUNCTION pgwarp_metric_edit_substring(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_metric_gram_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_overlap(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_set_jaccard(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer

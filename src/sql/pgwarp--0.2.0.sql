@@ -739,7 +739,7 @@ CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
 
 CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
 
-COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, vectors by locality-sensitive hashes';
+COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, sets by overlap, vectors by locality-sensitive hashes';
 
 -- support function 1 of an operator class: the metric that it stands for
 
@@ -771,6 +771,12 @@ CREATE FUNCTION pgwarp_metric_edit_substring(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_metric_gram_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_overlap(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_set_jaccard(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- support function 2: the elements of the type that an operator class is for

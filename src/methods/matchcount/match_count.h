@@ -85,19 +85,29 @@ public:
     std::unique_ptr<Memory> memory;
 };
 
+// The rows of interest, in order of count, descending, ties by row; and a poll.
+struct CountRange {
+    CountedRow after = {0, 0xffffffff};   // those up to this one are left out
+    std::uint32_t least = 0;              // so are those of smaller counts
+    const CancelToken* cancel = nullptr;  // polled every few milliseconds
+};
+
 // The result of one query.
 struct MatchCounts {
     std::vector<CountedRow> rows;  // by count, descending; ties by row
     // The AuditThreshold of the count priority queue at the end (section 4.2, theorem 4.1): one more than the k-th
-    // count; 1 where fewer than k rows match.
+    // count; where fewer than k rows match the least count of interest, at least 1.
     std::uint32_t audit_threshold = 1;
-    std::uint32_t passed_rows = 0;  // the gate: at most k * audit_threshold
+    std::uint32_t passed_rows = 0;  // the gate: at most k * audit_threshold, where no row is left out
 };
 
 // Returns the k live rows of largest count, ties by row; rows of count 0 follow in row order where fewer match. By a
 // count priority queue: counters of just enough bits, a gate, and a table of the rows that passed it (algorithm 1).
-// `dead` may be empty. Throws BadRequest where a count might exceed 2^31 - 1.
+// `dead` may be empty. Throws BadRequest where a count might exceed 2^31 - 1, and Cancelled.
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
-                          CountWorkspace& workspace);
+                          CountWorkspace& workspace, const CountRange& range = {});
+
+// Returns a bound of the count of every row. Throws BadRequest where it exceeds 2^31 - 1.
+std::uint32_t count_bound(const KeywordLists& lists, std::span<const Item> items);
 
 }  // namespace pgwarp::matchcount

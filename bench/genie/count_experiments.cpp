@@ -1,6 +1,5 @@
 // Times and memory of searches for the rows of largest count.
 #include <algorithm>
-#include <cmath>
 
 #include "brute_counts.h"
 #include "experiments.h"
@@ -13,8 +12,7 @@ namespace
 
 using pgwarp::matchcount::KeywordRows;
 
-constexpr std::uint32_t k = 100;                      // section 7.1.3
-constexpr double paper_memory = 12.0 * 1073741824.0;  // of its card, for the number of queries at a time
+constexpr std::uint32_t k = 100;  // section 7.1.3
 
 // Searches and checks the first queries of a set.
 class Measurement
@@ -25,7 +23,6 @@ public:
     {
     }
 
-    const KeywordRows& view() const { return view_; }
     void search(Counter& counter, std::size_t queries)
     {
         queries_ = queries;
@@ -79,8 +76,8 @@ struct Tables {
           queries(output, "figure13", "device method data rows queries k total_s query_ms right target_found"),
           rows(output, "figure7", "device method data rows queries k total_s right target_found"),
           memory(output, "figure8",
-                 "device method data rows queries k total_s counter_bytes table_bytes array_bytes queries_in_12GB "
-                 "right target_found")
+                 "device method data rows queries k total_s counter_bytes table_bytes array_bytes right "
+                 "target_found")
     {
     }
     Table stages;
@@ -93,7 +90,7 @@ struct Tables {
 void run_whole(const PartSet& set, Counter& counter, const Plan& plan, Tables& tables, ThreadPool& pool)
 {
     Measurement measurement(set, set.rows(), plan, pool);
-    const BuildTimes built = counter.build(measurement.view());
+    const BuildTimes built = counter.build(set, set.rows());
     std::vector<std::size_t> numbers;
     for (const std::size_t number : {1, 16, 32, 64, 128, 256, 512, 1024})
         if (number <= std::min(counter.most_queries(), set.queries.size())) numbers.push_back(number);
@@ -108,11 +105,9 @@ void run_whole(const PartSet& set, Counter& counter, const Plan& plan, Tables& t
                           set.make_seconds, built.build_s, built.transfer_s, times.transfer_s, times.match_s,
                           times.select_s, measurement.right(), measurement.target_found());
         const CountMemory memory = counter.memory();
-        const double lists = 4.0 * static_cast<double>(set.keywords.size());
         tables.memory.row(counter.device(), counter.name(), set.name, set.rows(), number, k, times.whole_s(),
-                          memory.counters, memory.tables, 4.0 * static_cast<double>(set.rows()),
-                          std::floor(std::max(0.0, paper_memory - lists) / (memory.counters + memory.tables)),
-                          measurement.right(), measurement.target_found());
+                          memory.counters, memory.tables, 4.0 * static_cast<double>(set.rows()), measurement.right(),
+                          measurement.target_found());
     }
 }
 
@@ -123,7 +118,7 @@ void run_parts(const PartSet& set, Counter& counter, const Plan& plan, Tables& t
         std::min({counter.most_queries(), set.queries.size(), std::size_t{counter.device() == "cpu" ? 64U : 512U}});
     for (std::size_t quarter = 1; quarter <= 4; ++quarter) {
         Measurement measurement(set, set.rows() * quarter / 4, plan, pool);
-        counter.build(measurement.view());
+        counter.build(set, set.rows() * quarter / 4);
         measurement.search(counter, number);
         tables.rows.row(counter.device(), counter.name(), set.name, set.rows() * quarter / 4, number, k,
                         measurement.times().whole_s(), measurement.right(), measurement.target_found());
@@ -143,6 +138,7 @@ void run_counts(const Plan& plan, std::span<const std::unique_ptr<Counter>> coun
         std::printf("%s\n", name.c_str());
         const PartSet set = make_part_set(name, plan.sources, plan.sources.quick() ? 64 : 1024, pool);
         for (const auto& counter : counters) {
+            if (!counter->serves(set)) continue;
             run_whole(set, *counter, plan, tables, pool);
             run_parts(set, *counter, plan, tables, pool);
         }
@@ -162,7 +158,8 @@ void run_balance(const Plan& plan, std::span<const std::unique_ptr<Counter>> cou
                 "device method data rows queries k build_s match_s other_s right target_found");
     Measurement measurement(set, set.rows(), plan, pool);
     for (const auto& counter : counters) {
-        const BuildTimes built = counter->build(measurement.view());
+        if (!counter->serves(set)) continue;
+        const BuildTimes built = counter->build(set, set.rows());
         for (const std::size_t number : {1, 2, 4, 8, 16, 1024}) {
             if (number > counter->most_queries()) continue;
             measurement.search(*counter, number);

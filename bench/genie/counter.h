@@ -41,8 +41,9 @@ public:
     virtual ~Counter() = default;
     virtual std::string name() const = 0;
     virtual std::string device() const = 0;  // cpu or cuda
-    // Makes the inverted lists of rows that outlive them.
-    virtual BuildTimes build(const pgwarp::matchcount::KeywordRows& rows) = 0;
+    virtual bool serves(const PartSet&) const { return true; }
+    // Makes the index of the first rows of a set, which outlives it.
+    virtual BuildTimes build(const PartSet& set, std::size_t rows) = 0;
     // The k rows of largest count of each query; times are medians of `repeat` searches.
     virtual SearchTimes search(std::span<const std::vector<Item>> queries, std::uint32_t k, std::size_t repeat,
                                std::vector<Answer>& answers) = 0;
@@ -54,8 +55,8 @@ public:
 
 // The product's search, and the paper's CPU-Idx: an array of counts, and partial quick selection.
 std::vector<std::unique_ptr<Counter>> host_counters(ThreadPool& pool);
-// The product's search on a GPU, and the paper's c-PQ, with a block a range of rows and with a block a list: empty in a
-// program without CUDA.
+// The product's search on a GPU by posting lists, and in the dense form, and the paper's c-PQ, with a block a range of
+// rows and with a block a list: empty in a program without CUDA.
 std::vector<std::unique_ptr<Counter>> device_counters();
 
 }  // namespace pgwarp::bench::genie

@@ -23,11 +23,11 @@ public:
     explicit HostCounter(ThreadPool& pool) : pool_(pool) {}
 
     std::string device() const override { return "cpu"; }
-    BuildTimes build(const KeywordRows& rows) override
+    BuildTimes build(const PartSet& set, std::size_t rows) override
     {
         lists_.reset();
         const auto begin = std::chrono::steady_clock::now();
-        lists_ = std::make_unique<KeywordLists>(rows, pool_);
+        lists_ = std::make_unique<KeywordLists>(set.first(rows), pool_);
         return {seconds_since(begin), 0};
     }
     SearchTimes search(std::span<const std::vector<Item>> queries, std::uint32_t k, std::size_t repeat,

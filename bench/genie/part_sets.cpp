@@ -65,6 +65,7 @@ PartSet make_signatures(const std::string& name, const Sources& sources, std::si
             keywords.push_back(static_cast<std::uint32_t>(f * buckets + asked[query * functions + f]));
         set.queries.push_back(single_items(keywords));
     }
+    set.buckets = static_cast<std::uint32_t>(buckets);
     set.parts = std::to_string(functions) + " functions of " + std::to_string(buckets) + " buckets";
     const std::size_t looked_for = std::min(vectors.asked(), target_queries);
     for (const Nearest& nearest : nearest_by_brute_force(l1, vectors, looked_for, 1, pool))

@@ -27,6 +27,8 @@ struct PartSet {
     // The row that a query is for: the nearest by brute force, or the text that it was made of; no_row where unknown.
     std::vector<std::uint32_t> targets;
     double make_seconds = 0;  // of the rows
+    // Of signatures: keyword f * buckets + value for function f, in order; else 0.
+    std::uint32_t buckets = 0;
 
     std::size_t rows() const { return offsets.size() - 1; }
     // The first rows.

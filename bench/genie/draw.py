@@ -60,6 +60,9 @@ def panels(drawer, rows, name, title, x, y, x_label, y_label, log_x=True):
         for label, points in lines_of([row for row in rows if row["data"] == data], line_of, x, y):
             place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label, color=COLOURS[labels.index(label)])
         tidy(place, data, x_label, y_label, log_x=log_x)
+        if not log_x:
+            place.xaxis.set_major_locator(plt.MaxNLocator(4))
+            place.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:,.0f}k")
     for place in list(axes.flat)[len(names) :]:
         place.set_axis_off()
     lines = {line.get_label(): line for place in axes.flat for line in place.get_lines()}
@@ -100,13 +103,28 @@ def draw_memory(drawer, rows):
     drawer.save(figure, "figure8", "Figure 8: memory of counters and tables")
 
 
+def draw_recall(drawer, rows):
+    """Recall and the approximation ratio against queries/s."""
+    if not rows:
+        return
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4))
+    for place, column in zip(axes, ("recall_at_k", "ratio")):
+        for label, points in lines_of(rows, lambda row: row["method"], column, "queries_per_second"):
+            place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label)
+    tidy(axes[0], "", "recall@10", "queries/s")
+    tidy(axes[1], "", "approximation ratio", "queries/s")
+    axes[0].legend(fontsize=7)
+    drawer.save(figure, "recall", f"{int(rows[0]['rows']):,} SIFT, one query at a time")
+
+
 def draw(drawer, folder):
     rows = [row for row in read(folder, "figure5") if row["similarity"] != "all"]
     if rows:
         lines = [("least number of functions", sorted((float(row["similarity"]), float(row["functions"])) for row in rows))]
         single(drawer, lines + [("the paper's, read from a figure", [(0, 237), (1, 237)])], "figure5",
                "Figure 5: functions for an error of .06 with a probability of .94", "similarity", "functions", log_y=False)
-    panels(drawer, read(folder, "figure7"), "figure7", "Figure 7: seconds of a batch by the number of rows", "rows", "total_s", "rows", "seconds", False)
+    rows = [{**row, "query_ms": 1e3 * float(row["total_s"]) / int(row["queries"])} for row in read(folder, "figure7")]
+    panels(drawer, rows, "figure7", "Figure 7: milliseconds a query by the number of rows", "rows", "query_ms", "rows", "ms a query", False)
     panels(drawer, read(folder, "figure13"), "figure13", "Figure 13: milliseconds a query by the number of queries", "queries", "query_ms", "queries", "ms a query")
     draw_memory(drawer, read(folder, "figure8"))
     rows = read(folder, "figure9")
@@ -114,8 +132,7 @@ def draw(drawer, folder):
     single(drawer, lines_of(rows, label, "k", "ratio"), "figure9", "Figure 9: approximation ratio by k, SIFT", "k", "approximation ratio", True, False)
     single(drawer, lines_of(read(folder, "figure11"), line_of, "queries", "match_s"), "figure11",
            "Figure 11: seconds of matching by the number of queries, Adult", "queries", "seconds", True)
-    single(drawer, [line for line in lines_of(read(folder, "recall"), lambda row: row["method"], "recall_at_k", "queries_per_second")], "recall",
-           "Recall@10 and speed, 100,000 SIFT, one query at a time", "recall@10", "queries/s")
+    draw_recall(drawer, read(folder, "recall"))
 
 
 def number(text):

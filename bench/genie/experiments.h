@@ -30,6 +30,8 @@ void run_functions(const Plan& plan);
 // Figure 9 and recall by the number of candidates; table 2.
 void run_ratio(const Plan& plan, ThreadPool& pool);
 void run_kernel(const Plan& plan, ThreadPool& pool);
+// The approximation ratio, recall and speed beside the other methods for vectors.
+void run_peers(const Plan& plan, ThreadPool& pool);
 // Table 3: one round for titles with edits, and the certified search.
 void run_edits(const Plan& plan, ThreadPool& pool);
 

@@ -29,7 +29,7 @@ void run(const bench::Arguments& arguments)
     const auto counters = device ? device_counters() : host_counters(pool);
     if (counters.empty()) throw std::runtime_error("this program was built without CUDA");
     // Accuracy is the same on every device: it is measured on the CPU.
-    const std::string usual = device ? "counts,balance" : "functions,counts,edits,kernel,ratio";
+    const std::string usual = device ? "counts,balance" : "functions,counts,edits,kernel,ratio,recall";
     for (const std::string& experiment : arguments.texts("experiments", usual)) {
         if (experiment == "functions") {
             run_functions(plan);
@@ -41,6 +41,8 @@ void run(const bench::Arguments& arguments)
             run_edits(plan, pool);
         } else if (experiment == "kernel") {
             run_kernel(plan, pool);
+        } else if (experiment == "recall") {
+            run_peers(plan, pool);
         } else if (experiment == "ratio") {
             run_ratio(plan, pool);
         } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -268,6 +269,31 @@ std::vector<Nearest> nearest_by_brute_force(bool l1, const ByteVectors& vectors,
         }
     });
     return nearest;
+}
+
+double approximation_ratio(const Nearest& nearest, const Nearest& truth, std::size_t k, bool l1)
+{
+    double sum = 0;
+    std::size_t counted = 0;
+    for (std::size_t i = 0; i < std::min({k, nearest.size(), truth.size()}); ++i) {
+        if (truth[i].first == 0 && nearest[i].first != 0) continue;
+        const double ratio = truth[i].first == 0 ? 1 : static_cast<double>(nearest[i].first) / truth[i].first;
+        sum += l1 ? ratio : std::sqrt(ratio);
+        ++counted;
+    }
+    return counted == 0 ? 1 : sum / static_cast<double>(counted);
+}
+
+double recall_of(const Nearest& nearest, const Nearest& truth, std::size_t k)
+{
+    k = std::min(k, truth.size());
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < std::min(k, nearest.size()); ++i)
+        found += std::any_of(truth.begin(), truth.begin() + static_cast<std::ptrdiff_t>(k),
+                             [&](const auto& row) { return row.second == nearest[i].second; })
+                     ? 1U
+                     : 0U;
+    return static_cast<double>(found) / static_cast<double>(k);
 }
 
 std::string with_edits(std::string text, std::size_t edits, Edits kind, std::mt19937& random)

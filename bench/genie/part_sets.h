@@ -60,6 +60,11 @@ using Nearest = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 std::vector<Nearest> nearest_by_brute_force(bool l1, const ByteVectors& vectors, std::size_t queries, std::size_t k,
                                             ThreadPool& pool);
 
+// Equation 15 for one query. A true distance of 0 counts 1 where it is met, and is left out else.
+double approximation_ratio(const Nearest& nearest, const Nearest& truth, std::size_t k, bool l1);
+// The share of the k nearest that are among the first k found.
+double recall_of(const Nearest& nearest, const Nearest& truth, std::size_t k);
+
 // Edits at random places. Substitutions, or insertions, deletions and swaps of neighbours in turn.
 enum class Edits { substitutions, others };
 std::string with_edits(std::string text, std::size_t edits, Edits kind, std::mt19937& random);

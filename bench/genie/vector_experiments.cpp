@@ -87,32 +87,6 @@ Nearest ranked(const std::vector<Candidate>& candidates, std::size_t some, bool 
     return nearest;
 }
 
-// Equation 15 for one query. A true distance of 0 counts 1 where it is met, and is left out else.
-double approximation_ratio(const Nearest& nearest, const Nearest& truth, std::size_t k, bool l1)
-{
-    double sum = 0;
-    std::size_t counted = 0;
-    for (std::size_t i = 0; i < std::min({k, nearest.size(), truth.size()}); ++i) {
-        if (truth[i].first == 0 && nearest[i].first != 0) continue;
-        const double ratio = truth[i].first == 0 ? 1 : static_cast<double>(nearest[i].first) / truth[i].first;
-        sum += l1 ? ratio : std::sqrt(ratio);
-        ++counted;
-    }
-    return counted == 0 ? 1 : sum / static_cast<double>(counted);
-}
-
-double recall_of(const Nearest& nearest, const Nearest& truth, std::size_t k)
-{
-    k = std::min(k, truth.size());
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < std::min(k, nearest.size()); ++i)
-        found += std::any_of(truth.begin(), truth.begin() + static_cast<std::ptrdiff_t>(k),
-                             [&](const auto& row) { return row.second == nearest[i].second; })
-                     ? 1U
-                     : 0U;
-    return static_cast<double>(found) / static_cast<double>(k);
-}
-
 template <class Value>
 double mean(std::size_t queries, const Value& value)
 {

@@ -1,4 +1,4 @@
-// What the experiments on match counts compare: ways to find the rows of largest count on one device.
+// Searches for the rows of largest count, which the experiments on match counts compare.
 #pragma once
 
 #include <memory>

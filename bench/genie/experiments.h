@@ -1,4 +1,5 @@
-// The experiments of GENIE's paper. Each writes its tables (README.md) and tells what it leaves out.
+// The experiments of GENIE's paper. Each writes its tables (README.md), and says which data is
+// missing.
 #pragma once
 
 #include <string>

@@ -105,8 +105,20 @@ CREATE INDEX ON parts USING matchcount (title);
 ANALYZE parts;
 EXPLAIN (COSTS OFF) SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1;
 SELECT * FROM compared('SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1');
+-- one row is expected for each outer row, of all partitions together
+CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
+	RETURN plan->0->'Plan'->>'Plan Rows';
+END
+$$ LANGUAGE plpgsql;
+SELECT planned_rows('SELECT FROM asked a JOIN parts p ON p.title <~~> a.q <= 1') AS pairs, planned_rows('SELECT FROM parts WHERE title <~~> ''abcd'' <= 1') AS rows,
+	planned_rows('SELECT FROM asked a JOIN (SELECT * FROM titles UNION ALL SELECT * FROM titles) u ON u.title <~~> a.q <= 1') AS of_union,
+	planned_rows('SELECT FROM parts p JOIN asked a ON a.id = p.id WHERE p.title <~~> ''abcd'' <= 1') AS joined;
+DROP FUNCTION planned_rows;
 SELECT * FROM compared('SELECT p.id, t.id FROM parts p JOIN titles t ON t.title <~~> p.title <= 1 AND t.id < p.id WHERE p.id % 10 = 1');
-
 -- partitions joined one by one, whose columns have other places
 CREATE TABLE asked_parts (id integer, title text, half integer) PARTITION BY LIST (half);
 CREATE TABLE asked_parts_1 PARTITION OF asked_parts FOR VALUES IN (0);
@@ -128,6 +140,12 @@ SELECT * FROM compared('SELECT a.id FROM asked_parts a WHERE NOT EXISTS (SELECT 
 RESET enable_partitionwise_join;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
+-- partitions whose rows are changed, as the outer side: no batch
+EXPLAIN (COSTS OFF, VERBOSE) DELETE FROM asked_parts a USING titles t WHERE t.title <~~> a.title <= 1;
+BEGIN;
+SELECT count(DISTINCT a.id) AS pairs FROM asked_parts a JOIN (SELECT * FROM titles OFFSET 0) t ON t.title <~~> a.title <= 1;
+WITH deleted AS (DELETE FROM asked_parts a USING titles t WHERE t.title <~~> a.title <= 1 RETURNING a.id) SELECT count(*) FROM deleted;
+ROLLBACK;
 DROP TABLE asked_parts, halves;
 
 -- row level security on the inner table: no bound before the policy

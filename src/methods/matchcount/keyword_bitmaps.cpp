@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 
+#include "methods/row_bitmap.h"
+
 namespace pgwarp::matchcount
 {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/keyword_lists.h"
 
 namespace pgwarp::matchcount
 {

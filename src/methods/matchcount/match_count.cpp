@@ -2,21 +2,12 @@
 #include "methods/matchcount/match_count.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "methods/errors.h"
 #include "methods/matchcount/slice_counter.h"
 
 namespace pgwarp::matchcount
 {
-
-CountWorkspace::CountWorkspace(std::size_t slice_bytes) : memory(new Memory)
-{
-    memory->slice_bytes = std::max(sizeof(std::uint32_t) * rows_of_bitmap_block, std::bit_floor(slice_bytes));
-}
-CountWorkspace::~CountWorkspace() = default;
-CountWorkspace::CountWorkspace(CountWorkspace&&) noexcept = default;
-CountWorkspace& CountWorkspace::operator=(CountWorkspace&&) noexcept = default;
 
 namespace
 {
@@ -70,13 +61,13 @@ bool comes_after(const CountedRow& row, const CountedRow& after)
 class CountQueue
 {
 public:
-    CountQueue(std::uint32_t k, std::uint32_t bound, const CountOptions& options, CountWorkspace::Memory& memory)
+    CountQueue(std::uint32_t k, std::uint32_t bound, const CountOptions& options, CountWorkspace& workspace)
         : k_(k),
           most_(std::max(1U, std::min(bound, options.after.count))),
           after_(options.after),
           audit_threshold_(std::max(1U, options.least)),
-          rows_of_count_(memory.rows_of_count),
-          table_(memory.table)
+          rows_of_count_(workspace.rows_of_count),
+          table_(workspace.table)
     {
         rows_of_count_.assign(std::size_t{bound} + 1, 0);
         table_.clear();
@@ -141,14 +132,13 @@ MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items
 {
     MatchCounts found;
     if (k == 0) return found;
-    CountWorkspace::Memory& memory = *workspace.memory;
     const std::uint32_t bound = count_bound(lists, items);
-    CountQueue queue(k, bound, options, memory);
-    count_rows(lists, items, bound, dead, options, queue, memory);
+    CountQueue queue(k, bound, options, workspace);
+    count_rows(lists, items, bound, dead, options, queue, workspace);
     found.audit_threshold = queue.threshold();
-    found.passed_rows = static_cast<std::uint32_t>(memory.table.size());
-    found.rows = best_of_table(memory.table, k, found.audit_threshold, options.after);
-    if (options.least == 0) append_unmatched(lists, dead, memory.table, k, options.after, found.rows);
+    found.passed_rows = static_cast<std::uint32_t>(workspace.table.size());
+    found.rows = best_of_table(workspace.table, k, found.audit_threshold, options.after);
+    if (options.least == 0) append_unmatched(lists, dead, workspace.table, k, options.after, found.rows);
     return found;
 }
 

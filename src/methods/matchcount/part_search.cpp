@@ -130,7 +130,7 @@ std::vector<RowResult> search_jaccard(const PartIndex& index, const PartQuery& q
     options.bitmaps = &index.bitmaps;
     options.cancel = query.cancel;
     JaccardQueue queue(index, query);
-    count_rows(index.lists, items, count_bound(index.lists, items), query.dead, options, queue, *workspace.memory);
+    count_rows(index.lists, items, count_bound(index.lists, items), query.dead, options, queue, workspace);
     return queue.take_sorted();
 }
 

@@ -11,23 +11,12 @@
 #include <span>
 #include <vector>
 
-#include "methods/matchcount/keyword_bitmaps.h"
-#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/count_workspace.h"
+#include "methods/matchcount/keyword_lists.h"
+#include "methods/row_bitmap.h"
 
 namespace pgwarp::matchcount
 {
-
-using Postings = std::span<const std::uint32_t>;
-
-struct CountWorkspace::Memory {
-    std::size_t slice_bytes;
-    BulkVector<std::byte> counters;            // of a slice
-    std::vector<Postings> lists;               // of the items: the postings that are not counted yet
-    BitmapSum bitmaps;                         // of the items, in the place of lists
-    std::vector<std::uint32_t> rows;           // of all postings, where they are few
-    std::vector<std::uint32_t> rows_of_count;  // [bound + 1]
-    std::vector<CountedRow> table;             // the rows that passed the gate, ascending
-};
 
 // Counts of neighbouring rows; behind the last row they are 0.
 using BlockOfCounts = std::span<const std::uint16_t>;
@@ -98,14 +87,14 @@ class SliceCounter
 {
 public:
     SliceCounter(std::size_t slice_bytes, std::uint32_t rows, RowBitmap dead, const CancelToken* cancel, Queue& queue,
-                 CountWorkspace::Memory& memory)
-        : queue_(queue), rows_(rows), dead_(dead), polls_(cancel), lists_(memory.lists), bitmaps_(memory.bitmaps)
+                 CountWorkspace& workspace)
+        : queue_(queue), rows_(rows), dead_(dead), polls_(cancel), lists_(workspace.lists), bitmaps_(workspace.bitmaps)
     {
         const std::size_t cells = (rows + std::size_t{lanes} - 1) / lanes;
         cells_ = std::min(slice_bytes / sizeof(Cell),
                           (cells + rows_of_bitmap_block - 1) / rows_of_bitmap_block * rows_of_bitmap_block);
-        memory.counters.resize(cells_ * sizeof(Cell));
-        counters_ = reinterpret_cast<Cell*>(memory.counters.data());
+        workspace.counters.resize(cells_ * sizeof(Cell));
+        counters_ = reinterpret_cast<Cell*>(workspace.counters.data());
     }
 
     // Counts the rows of sorted lists and of bitmaps, slice by slice.
@@ -223,11 +212,11 @@ private:
 
 // Counts the rows of few postings by sorting them.
 template <class Queue>
-void count_sorted(RowBitmap dead, Queue& queue, CountWorkspace::Memory& memory)
+void count_sorted(RowBitmap dead, Queue& queue, CountWorkspace& workspace)
 {
-    std::vector<std::uint32_t>& rows = memory.rows;
+    std::vector<std::uint32_t>& rows = workspace.rows;
     rows.clear();
-    for (const Postings& list : memory.lists) rows.insert(rows.end(), list.begin(), list.end());
+    for (const Postings& list : workspace.lists) rows.insert(rows.end(), list.begin(), list.end());
     std::sort(rows.begin(), rows.end());
     for (auto row = rows.begin(); row != rows.end();) {
         const auto next = std::upper_bound(row, rows.end(), *row);
@@ -265,13 +254,13 @@ inline Work work_of(const KeywordLists& lists, std::span<const Item> items, cons
 // Collects the bitmaps of keywords; of the others the postings of each, which are sorted, or, where `split` is false,
 // of neighbours together. `bitmaps` may be null.
 inline void collect_lists(const KeywordLists& lists, std::span<const Item> items, const KeywordBitmaps* bitmaps,
-                          bool split, CountWorkspace::Memory& memory)
+                          bool split, CountWorkspace& workspace)
 {
-    memory.lists.clear();
-    memory.bitmaps.clear();
+    workspace.lists.clear();
+    workspace.bitmaps.clear();
     const auto collect = [&](const KeywordLists::Numbers& numbers) {
         const Postings list = lists.lists(numbers);
-        if (!list.empty()) memory.lists.push_back(list);
+        if (!list.empty()) workspace.lists.push_back(list);
     };
     const auto collect_lists_of = [&](const KeywordLists::Numbers& numbers) {
         if (!split) return collect(numbers);
@@ -282,7 +271,7 @@ inline void collect_lists(const KeywordLists& lists, std::span<const Item> items
         const KeywordLists::Numbers within = bitmaps != nullptr ? bitmaps->within(rest) : KeywordLists::Numbers{0, 0};
         for (std::size_t i = within.first; i < within.last; ++i) {
             const std::size_t number = bitmaps->numbers()[i];
-            memory.bitmaps.add(bitmaps->bitmap(i));
+            workspace.bitmaps.add(bitmaps->bitmap(i));
             collect_lists_of({rest.first, number});
             rest.first = number + 1;
         }
@@ -294,7 +283,7 @@ inline void collect_lists(const KeywordLists& lists, std::span<const Item> items
 // Cancelled.
 template <class Queue>
 void count_rows(const KeywordLists& lists, std::span<const Item> items, std::uint32_t bound, RowBitmap dead,
-                const CountOptions& options, Queue& queue, CountWorkspace::Memory& memory)
+                const CountOptions& options, Queue& queue, CountWorkspace& workspace)
 {
     // In slices that hold fewer postings of each list, most of the time goes into the ends of lists.
     constexpr std::uint64_t postings_a_slice = 32;
@@ -311,16 +300,17 @@ void count_rows(const KeywordLists& lists, std::span<const Item> items, std::uin
     }
     const bool few = !sums_bitmaps && work.postings < lists.rows() / rows_a_posting;
     const unsigned bytes = bound < 1U << 8 ? 1 : bound < 1U << 16 ? 2 : 4;
-    const std::uint64_t slices = std::uint64_t{lists.rows()} * bytes / memory.slice_bytes + 1;
+    const std::uint64_t slices = std::uint64_t{lists.rows()} * bytes / workspace.slice_bytes + 1;
     const bool whole = work.lists * slices > work.postings / postings_a_slice;
-    collect_lists(lists, items, sums_bitmaps ? options.bitmaps : nullptr, !few && !whole, memory);
-    if (few) return count_sorted(dead, queue, memory);
+    collect_lists(lists, items, sums_bitmaps ? options.bitmaps : nullptr, !few && !whole, workspace);
+    if (few) return count_sorted(dead, queue, workspace);
     const auto count = [&]<class Cell, unsigned lanes>() {
         using Counter = SliceCounter<Cell, lanes, Queue>;
         if constexpr (lanes == 1) {
-            if (whole) return Counter(~std::size_t{0}, lists.rows(), dead, options.cancel, queue, memory).run_whole();
+            if (whole)
+                return Counter(~std::size_t{0}, lists.rows(), dead, options.cancel, queue, workspace).run_whole();
         }
-        Counter(memory.slice_bytes, lists.rows(), dead, options.cancel, queue, memory).run();
+        Counter(workspace.slice_bytes, lists.rows(), dead, options.cancel, queue, workspace).run();
     };
     if (bound < 1U << 4 && !whole && !sums_bitmaps) return count.template operator()<std::uint8_t, 2>();
     if (bytes == 1) return count.template operator()<std::uint8_t, 1>();

@@ -155,7 +155,7 @@ $$ LANGUAGE plpgsql;
 ANALYZE items;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <&> ''{1,2}'' ' || bound) AS overlap FROM unnest(ARRAY['<= -3', '<= -2', '< -1', '<= -1', '< 0', '<= 0', '<= 1']) bound;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <%> ''{1,2}'' ' || bound) AS jaccard FROM unnest(ARRAY['<= 0', '<= 0.5', '< 0.9', '< 1', '<= 1']) bound;
-SELECT planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 <= -3') AS pairs;
+SELECT bound, planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 ' || bound) AS pairs FROM unnest(ARRAY['<= -3', '< 0', '<= 0']) bound;
 DROP FUNCTION planned_rows;
 
 -- joins, in batches too

@@ -103,7 +103,8 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
     foreach (cell, rel->joininfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
         const Selectivity share = share_within(root, index, info, metric);
-        if (share == usual_within || share == usual_sharing) set_selectivity(root, info, 1.0 / Max(1.0, rel->tuples));
+        if (share == unknown_share) continue;
+        set_selectivity(root, info, share == usual_within ? 1.0 / Max(1.0, rel->tuples) : share);
     }
     return any;
 }

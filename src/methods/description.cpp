@@ -29,6 +29,7 @@ constexpr ElementNames elements[] = {
     {ElementType::set, "int8[]", "set"},
     {ElementType::set, "text[]", "set"},
     {ElementType::set, "tsvector", "set"},
+    {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
 constexpr MetricNames metrics[] = {

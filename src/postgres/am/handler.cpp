@@ -153,3 +153,8 @@ PGWARP_FUNCTION(pgwarp_element_set)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::set));
 }
+
+PGWARP_FUNCTION(pgwarp_element_attribute_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::attribute_set));
+}

@@ -1,6 +1,7 @@
 // The table of SQL types whose rows are lists.
 #include "postgres/types/list_value.h"
 
+#include "postgres/types/attribute_value.h"
 #include "postgres/types/set_value.h"
 #include "postgres/types/text_row.h"
 #include "postgres/types/text_value.h"
@@ -41,6 +42,13 @@ constexpr ListType list_types[] = {
     list_of_sets<SetKind::int8_array>(INT8ARRAYOID, 8),
     list_of_sets<SetKind::text_array>(TEXTARRAYOID, 8),
     list_of_sets<SetKind::lexemes>(TSVECTOROID, 32),
+    {.element = ElementType::attribute_set,
+     .type = InvalidOid,
+     .width = 64,
+     .read_row = read_parts_row,
+     .read_query = read_parts_row,
+     .can_read_query = can_read_parts,
+     .distance = attributes_row_distance},
 };
 
 }  // namespace

@@ -125,6 +125,12 @@ SELECT relname, live_rows, dead_rows FROM pg_index JOIN pg_class c ON c.oid = in
 SELECT method, rows, delta_rows, dead_rows, options, calibration, attainable_recall, drift FROM pgwarp_index_info('items_t');
 REINDEX TABLE items;
 SELECT * FROM all_compared();
+-- the largest queries, alone and in a batch
+SET enable_seqscan = off;
+SELECT id, i4 <&> ARRAY(SELECT generate_series(1, 32768)) AS distance FROM items ORDER BY i4 <&> ARRAY(SELECT generate_series(1, 32768)) LIMIT 1;
+SELECT i, n.* FROM (SELECT i, ARRAY(SELECT generate_series(i, 32767 + i)) AS q FROM generate_series(1, 10) i) l CROSS JOIN LATERAL
+	(SELECT id, i4 <&> q AS distance FROM items ORDER BY i4 <&> q LIMIT 1) n;
+RESET enable_seqscan;
 SELECT pgwarp_release('items_d'), pgwarp_prewarm('items_d') > 0 AS prewarmed;
 
 -- plans
@@ -149,7 +155,7 @@ $$ LANGUAGE plpgsql;
 ANALYZE items;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <&> ''{1,2}'' ' || bound) AS overlap FROM unnest(ARRAY['<= -3', '<= -2', '< -1', '<= -1', '< 0', '<= 0', '<= 1']) bound;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <%> ''{1,2}'' ' || bound) AS jaccard FROM unnest(ARRAY['<= 0', '<= 0.5', '< 0.9', '< 1', '<= 1']) bound;
-SELECT planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 <= -3') AS pairs;
+SELECT bound, planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 ' || bound) AS pairs FROM unnest(ARRAY['<= -3', '< 0', '<= 0']) bound;
 DROP FUNCTION planned_rows;
 
 -- joins, in batches too

@@ -1,5 +1,14 @@
 \echo Use "ALTER EXTENSION pgwarp UPDATE TO '0.2.0'" to load this file. \quit
 
+-- a schema that has types of the new names is refused with a hint
+
+CREATE FUNCTION pgwarp_refuse_taken_names() RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+
+SELECT pgwarp_refuse_taken_names();
+
+DROP FUNCTION pgwarp_refuse_taken_names();
+
 -- functions under C names that no other library has
 
 CREATE OR REPLACE FUNCTION vector_in(cstring, oid, integer) RETURNS vector

@@ -59,5 +59,7 @@ std::unique_ptr<Builder> make_vector_merge_builder(const IndexShape& shape, cons
 std::unique_ptr<Builder> make_vector_calibrator(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_vector_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
+// Returns the number of rows that a search of vectors ranks in an index of `rows` rows.
+std::size_t candidates_of(const SearchBatch& batch, std::size_t rows);
 
 }  // namespace pgwarp::matchcount

@@ -34,7 +34,7 @@ std::vector<RowResult> search_overlap(const PartIndex& index, const PartQuery& q
 {
     CountRange range;
     if (!find_range(query, &range)) return {};
-    const std::vector<Item> items = items_of(index, query.words);
+    const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     std::vector<RowResult> found;
     for (const CountedRow& row : search_counts(index.lists, items, query.k, query.dead, workspace, range).rows)
         found.push_back({overlap_distance(row.count), row.row});
@@ -107,7 +107,7 @@ private:
 
 std::vector<RowResult> search_jaccard(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace)
 {
-    const std::vector<Item> items = items_of(index, query.words);
+    const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     JaccardQueue queue(index, query);
     count_rows(index.lists, items, count_bound(index.lists, items), query.dead, query.cancel, queue, *workspace.memory);
     return queue.take_sorted();

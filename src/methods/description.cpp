@@ -25,6 +25,11 @@ constexpr ElementNames elements[] = {
     {ElementType::float16, "halfvec", "float16"},
     {ElementType::bit, "bit", "bit"},
     {ElementType::text, "text", "text"},
+    {ElementType::set, "int4[]", "set"},
+    {ElementType::set, "int8[]", "set"},
+    {ElementType::set, "text[]", "set"},
+    {ElementType::set, "tsvector", "set"},
+    {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
 constexpr MetricNames metrics[] = {

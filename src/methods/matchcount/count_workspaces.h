@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/count_workspace.h"
 
 namespace pgwarp::matchcount
 {

@@ -1,9 +1,10 @@
 // The construction of the inverted index, and its lookups. Postings are distributed to parts by the first bits of their
 // keywords; then each part is sorted by itself, in the cache where keywords are hashed.
+#include "methods/matchcount/keyword_lists.h"
+
 #include <algorithm>
 #include <bit>
-
-#include "methods/matchcount/match_count.h"
+#include <vector>
 
 namespace pgwarp::matchcount
 {

@@ -2,21 +2,12 @@
 #include "methods/matchcount/match_count.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "methods/errors.h"
 #include "methods/matchcount/slice_counter.h"
 
 namespace pgwarp::matchcount
 {
-
-CountWorkspace::CountWorkspace(std::size_t slice_bytes) : memory(new Memory)
-{
-    memory->slice_bytes = std::max<std::size_t>(64, std::bit_floor(slice_bytes));
-}
-CountWorkspace::~CountWorkspace() = default;
-CountWorkspace::CountWorkspace(CountWorkspace&&) noexcept = default;
-CountWorkspace& CountWorkspace::operator=(CountWorkspace&&) noexcept = default;
 
 namespace
 {
@@ -70,13 +61,13 @@ bool comes_after(const CountedRow& row, const CountedRow& after)
 class CountQueue
 {
 public:
-    CountQueue(std::uint32_t k, std::uint32_t bound, const CountRange& range, CountWorkspace::Memory& memory)
+    CountQueue(std::uint32_t k, std::uint32_t bound, const CountOptions& options, CountWorkspace& workspace)
         : k_(k),
-          most_(std::max(1U, std::min(bound, range.after.count))),
-          after_(range.after),
-          audit_threshold_(std::max(1U, range.least)),
-          rows_of_count_(memory.rows_of_count),
-          table_(memory.table)
+          most_(std::max(1U, std::min(bound, options.after.count))),
+          after_(options.after),
+          audit_threshold_(std::max(1U, options.least)),
+          rows_of_count_(workspace.rows_of_count),
+          table_(workspace.table)
     {
         rows_of_count_.assign(std::size_t{bound} + 1, 0);
         table_.clear();
@@ -137,18 +128,17 @@ void append_unmatched(const KeywordLists& lists, RowBitmap dead, std::span<const
 }  // namespace
 
 MatchCounts search_counts(const KeywordLists& lists, std::span<const Item> items, std::uint32_t k, RowBitmap dead,
-                          CountWorkspace& workspace, const CountRange& range)
+                          CountWorkspace& workspace, const CountOptions& options)
 {
     MatchCounts found;
     if (k == 0) return found;
-    CountWorkspace::Memory& memory = *workspace.memory;
     const std::uint32_t bound = count_bound(lists, items);
-    CountQueue queue(k, bound, range, memory);
-    count_rows(lists, items, bound, dead, range.cancel, queue, memory);
+    CountQueue queue(k, bound, options, workspace);
+    count_rows(lists, items, bound, dead, options, queue, workspace);
     found.audit_threshold = queue.threshold();
-    found.passed_rows = static_cast<std::uint32_t>(memory.table.size());
-    found.rows = best_of_table(memory.table, k, found.audit_threshold, range.after);
-    if (range.least == 0) append_unmatched(lists, dead, memory.table, k, range.after, found.rows);
+    found.passed_rows = static_cast<std::uint32_t>(workspace.table.size());
+    found.rows = best_of_table(workspace.table, k, found.audit_threshold, options.after);
+    if (options.least == 0) append_unmatched(lists, dead, workspace.table, k, options.after, found.rows);
     return found;
 }
 

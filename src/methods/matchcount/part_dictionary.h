@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "methods/bulk_memory.h"
-#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/keyword_lists.h"
 #include "numeric/parallel.h"
 #include "protocol/rows.h"
 

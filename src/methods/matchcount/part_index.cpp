@@ -1,6 +1,7 @@
 // The mirror of sets and attributes, the items of a query, and distances.
 #include "methods/matchcount/part_index.h"
 
+#include "methods/matchcount/slice_counter.h"
 #include "protocol/part_rows.h"
 
 namespace pgwarp::matchcount
@@ -9,10 +10,12 @@ namespace pgwarp::matchcount
 PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool& pool)
 {
     const auto metric = static_cast<Metric>(shape.metric);
-    PartIndex index{shape.element, metric, std::move(ranked.dictionary), KeywordLists(ranked.rows(), pool), {}};
+    PartIndex index{shape.element, metric, std::move(ranked.dictionary), KeywordLists(ranked.rows(), pool), {}, {}};
+    index.bitmaps = KeywordBitmaps(index.lists, pool);
     if (metric != Metric::set_jaccard) return index;
-    index.sizes.resize(ranked.offsets.size() - 1);
-    for (std::size_t i = 0; i < index.sizes.size(); ++i)
+    const std::size_t rows = ranked.offsets.size() - 1;
+    index.sizes.resize(rows + most_rows_of_block, 0);
+    for (std::size_t i = 0; i < rows; ++i)
         index.sizes[i] = static_cast<std::uint16_t>(ranked.offsets[i + 1] - ranked.offsets[i]);
     return index;
 }

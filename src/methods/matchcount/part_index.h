@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "methods/matchcount/keyword_bitmaps.h"
 #include "methods/matchcount/part_dictionary.h"
 #include "numeric/metric.h"
 
@@ -16,11 +17,13 @@ struct PartIndex {
     Metric metric = Metric::overlap;
     PartDictionary dictionary;
     KeywordLists lists;
-    BulkVector<std::uint16_t> sizes;  // of the sets, for the Jaccard distance
+    KeywordBitmaps bitmaps;
+    BulkVector<std::uint16_t> sizes;  // of the sets, for the Jaccard distance; then zeros of a block of counts
 
     std::uint64_t memory_bytes() const
     {
-        return dictionary.memory_bytes() + lists.memory_bytes() + sizes.size() * sizeof(std::uint16_t);
+        return dictionary.memory_bytes() + lists.memory_bytes() + bitmaps.memory_bytes() +
+               sizes.size() * sizeof(std::uint16_t);
     }
 };
 

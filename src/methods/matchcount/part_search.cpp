@@ -14,29 +14,30 @@ namespace pgwarp::matchcount
 namespace
 {
 
-// The counts of interest. False where there are none.
-bool find_range(const PartQuery& query, CountRange* range)
+// Finds the counts of interest. False where there are none.
+bool find_options(const PartIndex& index, const PartQuery& query, CountOptions* options)
 {
     constexpr double most = 1U << 31;  // no count reaches it
-    range->cancel = query.cancel;
+    options->cancel = query.cancel;
+    options->bitmaps = &index.bitmaps;
     if (!(query.within > -most)) return false;
-    if (query.within < 0) range->least = static_cast<std::uint32_t>(std::ceil(-query.within));
+    if (query.within < 0) options->least = static_cast<std::uint32_t>(std::ceil(-query.within));
     const double after = -query.after.distance;
     if (after < 0) return false;
     if (after >= most) return true;
     // Between two counts, all rows of the larger one are before the cursor.
-    range->after = {query.after.row, static_cast<std::uint32_t>(std::ceil(after))};
-    if (std::ceil(after) != after) range->after.row = std::numeric_limits<std::uint32_t>::max();
+    options->after = {query.after.row, static_cast<std::uint32_t>(std::ceil(after))};
+    if (std::ceil(after) != after) options->after.row = std::numeric_limits<std::uint32_t>::max();
     return true;
 }
 
 std::vector<RowResult> search_overlap(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace)
 {
-    CountRange range;
-    if (!find_range(query, &range)) return {};
+    CountOptions options;
+    if (!find_options(index, query, &options)) return {};
     const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     std::vector<RowResult> found;
-    for (const CountedRow& row : search_counts(index.lists, items, query.k, query.dead, workspace, range).rows)
+    for (const CountedRow& row : search_counts(index.lists, items, query.k, query.dead, workspace, options).rows)
         found.push_back({overlap_distance(row.count), row.row});
     return found;
 }
@@ -53,10 +54,18 @@ public:
 
     std::uint32_t threshold() const { return threshold_; }
     bool done() const { return threshold_ > size_; }
+    bool may_take(std::uint32_t row, BlockOfCounts counts) const
+    {
+        const std::uint16_t* const sizes = &index_.sizes[row];
+        unsigned any = 0;
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            any |= static_cast<unsigned>(counts[i] >= threshold_) & static_cast<unsigned>(counts[i] >= least(sizes[i]));
+        return any != 0;
+    }
     void pass(std::uint32_t row, std::uint32_t count)
     {
         if (!first_.full()) matched_.push_back(row);
-        offer(row, count);
+        if (count >= least(index_.sizes[row])) offer(row, count);
     }
     // Offers the live rows of count 0, nearest first, and returns the results.
     std::vector<RowResult> take_sorted()
@@ -68,13 +77,20 @@ public:
     }
 
 private:
-    // The least count of a row at this distance: 1 - c / size_ bounds it from below.
+    // Rows within this distance alone are of interest: 1 - c / size_ bounds it from below.
     void raise(double distance)
     {
         constexpr double slack = 1e-6;  // against rounding
         if (!(distance < 1)) return;
         const double least = std::ceil((1 - distance) * static_cast<double>(size_) - slack);
-        threshold_ = static_cast<std::uint32_t>(std::clamp(least, 1.0, static_cast<double>(size_) + 1));
+        threshold_ = static_cast<std::uint16_t>(std::clamp(least, 1.0, static_cast<double>(size_) + 1));
+        if (distance >= 0) share_ = static_cast<std::uint16_t>((1 - distance) / (2 - distance) * 65536 - slack);
+    }
+    // The least count of a set of this size, rounded down: a share of the sum of both sizes.
+    std::uint16_t least(std::uint16_t size) const
+    {
+        const auto both = static_cast<std::uint16_t>(most_summand_ + size);
+        return static_cast<std::uint16_t>(std::uint32_t{both} * share_ >> 16);
     }
     void offer(std::uint32_t row, std::uint32_t count)
     {
@@ -88,7 +104,7 @@ private:
     void offer_unmatched(const Wanted& wanted)
     {
         auto matched = matched_.begin();
-        for (std::uint32_t row = 0; row < index_.sizes.size() && !first_.full(); ++row) {
+        for (std::uint32_t row = 0; row < index_.lists.rows() && !first_.full(); ++row) {
             if (matched != matched_.end() && *matched == row) {
                 ++matched;
             } else if (wanted(row) && !bit_is_set(query_.dead, row)) {
@@ -100,16 +116,21 @@ private:
     const PartIndex& index_;
     const PartQuery& query_;
     std::size_t size_;
+    std::uint16_t most_summand_ = static_cast<std::uint16_t>(std::min<std::size_t>(size_, 32767));  // of 16-bit sums
     FirstRows first_;
-    std::uint32_t threshold_ = 1;
+    std::uint16_t threshold_ = 1;
+    std::uint16_t share_ = 0;             // of 65536
     std::vector<std::uint32_t> matched_;  // ascending
 };
 
 std::vector<RowResult> search_jaccard(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace)
 {
     const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
+    CountOptions options;
+    options.bitmaps = &index.bitmaps;
+    options.cancel = query.cancel;
     JaccardQueue queue(index, query);
-    count_rows(index.lists, items, count_bound(index.lists, items), query.dead, query.cancel, queue, *workspace.memory);
+    count_rows(index.lists, items, count_bound(index.lists, items), query.dead, options, queue, workspace);
     return queue.take_sorted();
 }
 

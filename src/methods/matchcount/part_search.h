@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "methods/matchcount/match_count.h"
 #include "methods/matchcount/part_index.h"
 #include "methods/method.h"
 

@@ -2,7 +2,8 @@
 // to a queue in row order, so that of equal rows the first ones pass.
 //
 // A queue has a threshold(), below which counts are of no interest (at least 1), takes rows of other counts by
-// pass(row, count), and is done() when no row can be of interest any more.
+// pass(row, count), and is done() when no row can be of interest any more. Where it has may_take(row, counts), it is
+// asked first whether any row of a block is of interest.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +11,21 @@
 #include <span>
 #include <vector>
 
-#include "methods/matchcount/match_count.h"
+#include "methods/matchcount/count_workspace.h"
+#include "methods/matchcount/keyword_lists.h"
+#include "methods/row_bitmap.h"
 
 namespace pgwarp::matchcount
 {
 
-using Postings = std::span<const std::uint32_t>;
+// Counts of neighbouring rows; behind the last row they are 0.
+using BlockOfCounts = std::span<const std::uint16_t>;
+inline constexpr std::size_t most_rows_of_block = 64;
 
-struct CountWorkspace::Memory {
-    std::size_t slice_bytes;
-    BulkVector<std::byte> counters;            // of a slice
-    std::vector<Postings> lists;               // of the items: the postings that are not counted yet
-    std::vector<std::uint32_t> rows;           // of all postings, where they are few
-    std::vector<std::uint32_t> rows_of_count;  // [bound + 1]
-    std::vector<CountedRow> table;             // the rows that passed the gate, ascending
+template <class Queue>
+concept TakesBlocks = requires(const Queue& queue, BlockOfCounts counts)
+{
+    queue.may_take(std::uint32_t{}, counts);
 };
 
 // Looks at a cancel token, which may be null, between pieces of work.
@@ -85,34 +87,40 @@ class SliceCounter
 {
 public:
     SliceCounter(std::size_t slice_bytes, std::uint32_t rows, RowBitmap dead, const CancelToken* cancel, Queue& queue,
-                 CountWorkspace::Memory& memory)
-        : queue_(queue), dead_(dead), polls_(cancel), lists_(memory.lists)
+                 CountWorkspace& workspace)
+        : queue_(queue), rows_(rows), dead_(dead), polls_(cancel), lists_(workspace.lists), bitmaps_(workspace.bitmaps)
     {
         const std::size_t cells = (rows + std::size_t{lanes} - 1) / lanes;
-        cells_ = std::min(slice_bytes / sizeof(Cell), (cells + block - 1) / block * block);
-        memory.counters.resize(cells_ * sizeof(Cell));
-        counters_ = reinterpret_cast<Cell*>(memory.counters.data());
+        cells_ = std::min(slice_bytes / sizeof(Cell),
+                          (cells + rows_of_bitmap_block - 1) / rows_of_bitmap_block * rows_of_bitmap_block);
+        workspace.counters.resize(cells_ * sizeof(Cell));
+        counters_ = reinterpret_cast<Cell*>(workspace.counters.data());
     }
 
-    // Counts the rows of sorted lists, slice by slice.
+    // Counts the rows of sorted lists and of bitmaps, slice by slice.
     void run()
     {
-        while (!lists_.empty() && !queue_.done()) {
-            std::uint32_t next = lists_[0].front();
-            for (const Postings& list : lists_) next = std::min(next, list.front());
-            const std::uint64_t first = next / (cells_ * lanes) * (cells_ * lanes);
-            std::fill_n(counters_, cells_, Cell{0});
+        const std::size_t slice = cells_ * lanes;
+        for (std::uint64_t first = 0; first < rows_ && !queue_.done(); first += slice) {
+            if (bitmaps_.empty()) {
+                if (lists_.empty()) return;
+                std::uint32_t next = lists_[0].front();
+                for (const Postings& list : lists_) next = std::min(next, list.front());
+                first = next / slice * slice;
+            }
+            begin_slice(first);
+            polls_.counted(slice);
             for (unsigned lane = 0; lane < lanes; ++lane) count_until(first + (lane + 1) * cells_, lane);
             for (unsigned lane = 0; lane < lanes; ++lane) offer(first + lane * cells_, lane);
         }
     }
 
-    // Counts the rows of lists in any order, in one slice of all rows.
+    // Counts the rows of lists in any order and of bitmaps, in one slice of all rows.
     void run_whole()
     {
         constexpr std::size_t at_a_time = 1 << 18;
         static_assert(lanes == 1);
-        std::fill_n(counters_, cells_, Cell{0});
+        begin_slice(0);
         for (Postings list : lists_) {
             while (!list.empty()) {
                 const Postings counted = list.first(std::min(list.size(), at_a_time));
@@ -125,8 +133,17 @@ public:
     }
 
 private:
-    static constexpr std::size_t block = 64 / sizeof(Cell);
+    static constexpr std::size_t block = most_rows_of_block / sizeof(Cell);
     static constexpr unsigned lane_bits = 8 * sizeof(Cell) / lanes;
+
+    void begin_slice(std::uint64_t first)
+    {
+        if constexpr (sizeof(Cell) == 1 && lanes == 1) {
+            bitmaps_.write(first, {counters_, cells_});
+        } else {
+            std::fill_n(counters_, cells_, Cell{0});
+        }
+    }
 
     // Counts, in a lane, the rows below `end`, and drops them from the lists.
     void count_until(std::uint64_t end, unsigned lane)
@@ -155,6 +172,7 @@ private:
             const std::uint64_t threshold = std::uint64_t{queue_.threshold()} << shift;
             if (threshold > mask) return;
             if (!reaches(counters_ + begin, mask, static_cast<Cell>(threshold))) continue;
+            if (!may_take(counters_ + begin, mask, shift, first + begin)) continue;
             for (std::size_t i = begin; i < begin + block; ++i) {
                 const std::uint32_t count = static_cast<Cell>(counters_[i] & mask) >> shift;
                 const std::uint64_t row = first + i;
@@ -171,21 +189,34 @@ private:
         return any != 0;
     }
 
+    bool may_take(const Cell* counters, Cell mask, unsigned shift, std::uint64_t row) const
+    {
+        if constexpr (TakesBlocks<Queue>) {
+            std::uint16_t counts[block];
+            for (std::size_t i = 0; i < block; ++i)
+                counts[i] = static_cast<std::uint16_t>((counters[i] & mask) >> shift);
+            return queue_.may_take(static_cast<std::uint32_t>(row), counts);
+        }
+        return true;
+    }
+
     Queue& queue_;
+    std::uint32_t rows_;
     RowBitmap dead_;
     PostingPolls polls_;
     std::vector<Postings>& lists_;
+    const BitmapSum& bitmaps_;
     std::size_t cells_;
     Cell* counters_;
 };
 
 // Counts the rows of few postings by sorting them.
 template <class Queue>
-void count_sorted(RowBitmap dead, Queue& queue, CountWorkspace::Memory& memory)
+void count_sorted(RowBitmap dead, Queue& queue, CountWorkspace& workspace)
 {
-    std::vector<std::uint32_t>& rows = memory.rows;
+    std::vector<std::uint32_t>& rows = workspace.rows;
     rows.clear();
-    for (const Postings& list : memory.lists) rows.insert(rows.end(), list.begin(), list.end());
+    for (const Postings& list : workspace.lists) rows.insert(rows.end(), list.begin(), list.end());
     std::sort(rows.begin(), rows.end());
     for (auto row = rows.begin(); row != rows.end();) {
         const auto next = std::upper_bound(row, rows.end(), *row);
@@ -199,35 +230,52 @@ void count_sorted(RowBitmap dead, Queue& queue, CountWorkspace::Memory& memory)
 struct Work {
     std::uint64_t postings = 0;
     std::uint64_t lists = 0;
+    // Of these, the lists that have bitmaps.
+    std::uint64_t bitmap_postings = 0;
+    std::uint64_t bitmap_lists = 0;
 };
 
-inline Work work_of(const KeywordLists& lists, std::span<const Item> items)
+inline Work work_of(const KeywordLists& lists, std::span<const Item> items, const KeywordBitmaps* bitmaps)
 {
     Work work;
     for (const Item& item : items) {
         const KeywordLists::Numbers numbers = lists.numbers(item);
         work.lists += numbers.last - numbers.first;
         work.postings += lists.lists(numbers).size();
+        if (bitmaps == nullptr) continue;
+        const KeywordLists::Numbers within = bitmaps->within(numbers);
+        work.bitmap_lists += within.last - within.first;
+        for (const std::size_t number : bitmaps->numbers().subspan(within.first, within.last - within.first))
+            work.bitmap_postings += lists.lists(KeywordLists::Numbers{number, number + 1}).size();
     }
     return work;
 }
 
-// Collects the postings of each keyword, which are sorted, or, where `split` is false, of each item.
-inline void collect_lists(const KeywordLists& lists, std::span<const Item> items, bool split,
-                          std::vector<Postings>& out)
+// Collects the bitmaps of keywords; of the others the postings of each, which are sorted, or, where `split` is false,
+// of neighbours together. `bitmaps` may be null.
+inline void collect_lists(const KeywordLists& lists, std::span<const Item> items, const KeywordBitmaps* bitmaps,
+                          bool split, CountWorkspace& workspace)
 {
-    out.clear();
+    workspace.lists.clear();
+    workspace.bitmaps.clear();
     const auto collect = [&](const KeywordLists::Numbers& numbers) {
         const Postings list = lists.lists(numbers);
-        if (!list.empty()) out.push_back(list);
+        if (!list.empty()) workspace.lists.push_back(list);
+    };
+    const auto collect_lists_of = [&](const KeywordLists::Numbers& numbers) {
+        if (!split) return collect(numbers);
+        for (std::size_t i = numbers.first; i < numbers.last; ++i) collect({i, i + 1});
     };
     for (const Item& item : items) {
-        const KeywordLists::Numbers numbers = lists.numbers(item);
-        if (split) {
-            for (std::size_t i = numbers.first; i < numbers.last; ++i) collect({i, i + 1});
-        } else {
-            collect(numbers);
+        KeywordLists::Numbers rest = lists.numbers(item);
+        const KeywordLists::Numbers within = bitmaps != nullptr ? bitmaps->within(rest) : KeywordLists::Numbers{0, 0};
+        for (std::size_t i = within.first; i < within.last; ++i) {
+            const std::size_t number = bitmaps->numbers()[i];
+            workspace.bitmaps.add(bitmaps->bitmap(i));
+            collect_lists_of({rest.first, number});
+            rest.first = number + 1;
         }
+        collect_lists_of(rest);
     }
 }
 
@@ -235,28 +283,36 @@ inline void collect_lists(const KeywordLists& lists, std::span<const Item> items
 // Cancelled.
 template <class Queue>
 void count_rows(const KeywordLists& lists, std::span<const Item> items, std::uint32_t bound, RowBitmap dead,
-                const CancelToken* cancel, Queue& queue, CountWorkspace::Memory& memory)
+                const CountOptions& options, Queue& queue, CountWorkspace& workspace)
 {
     // In slices that hold fewer postings of each list, most of the time goes into the ends of lists.
     constexpr std::uint64_t postings_a_slice = 32;
     // Of so many rows to a posting, counters are slower than sorting.
     constexpr std::uint64_t rows_a_posting = 1024;
     if (queue.done()) return;
-    const Work work = work_of(lists, items);
-    const bool few = work.postings < lists.rows() / rows_a_posting;
+    // Bitmaps of so many rows to a posting are slower than lists.
+    constexpr std::uint64_t rows_a_bit = 2;
+    Work work = work_of(lists, items, options.bitmaps);
+    const bool sums_bitmaps = bound < 1U << 8 && work.bitmap_postings > lists.rows() / rows_a_bit;
+    if (sums_bitmaps) {
+        work.postings -= work.bitmap_postings;
+        work.lists -= work.bitmap_lists;
+    }
+    const bool few = !sums_bitmaps && work.postings < lists.rows() / rows_a_posting;
     const unsigned bytes = bound < 1U << 8 ? 1 : bound < 1U << 16 ? 2 : 4;
-    const std::uint64_t slices = std::uint64_t{lists.rows()} * bytes / memory.slice_bytes + 1;
+    const std::uint64_t slices = std::uint64_t{lists.rows()} * bytes / workspace.slice_bytes + 1;
     const bool whole = work.lists * slices > work.postings / postings_a_slice;
-    collect_lists(lists, items, !few && !whole, memory.lists);
-    if (few) return count_sorted(dead, queue, memory);
+    collect_lists(lists, items, sums_bitmaps ? options.bitmaps : nullptr, !few && !whole, workspace);
+    if (few) return count_sorted(dead, queue, workspace);
     const auto count = [&]<class Cell, unsigned lanes>() {
         using Counter = SliceCounter<Cell, lanes, Queue>;
         if constexpr (lanes == 1) {
-            if (whole) return Counter(~std::size_t{0}, lists.rows(), dead, cancel, queue, memory).run_whole();
+            if (whole)
+                return Counter(~std::size_t{0}, lists.rows(), dead, options.cancel, queue, workspace).run_whole();
         }
-        Counter(memory.slice_bytes, lists.rows(), dead, cancel, queue, memory).run();
+        Counter(workspace.slice_bytes, lists.rows(), dead, options.cancel, queue, workspace).run();
     };
-    if (bound < 1U << 4 && !whole) return count.template operator()<std::uint8_t, 2>();
+    if (bound < 1U << 4 && !whole && !sums_bitmaps) return count.template operator()<std::uint8_t, 2>();
     if (bytes == 1) return count.template operator()<std::uint8_t, 1>();
     if (bytes == 2) return count.template operator()<std::uint16_t, 1>();
     count.template operator()<std::uint32_t, 1>();

@@ -148,3 +148,13 @@ PGWARP_FUNCTION(pgwarp_element_text)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::text));
 }
+
+PGWARP_FUNCTION(pgwarp_element_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::set));
+}
+
+PGWARP_FUNCTION(pgwarp_element_attribute_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::attribute_set));
+}

@@ -17,22 +17,45 @@ namespace
 
 // The widest bounds that few rows are expected within.
 constexpr double usual_edits = 8;
-constexpr double usual_gram_distance = 0.8;
+constexpr double usual_jaccard_distance = 0.8;  // of grams and of sets
+// Rows that share an element, where a bound asks for no more.
+constexpr Selectivity usual_sharing = 0.01;
+// PostgreSQL's guess stands.
+constexpr Selectivity unknown_share = -1;
 constexpr Selectivity usual_matched = 0.5;  // of the rows of a semi join
 
-bool is_wide(const RestrictInfo* info, Metric metric)
+// Whether every distance up to `farthest` is within a bound.
+bool holds_for_all(const UpperBound& bound, double value, double farthest)
 {
-    UpperBound bound = {};
-    if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return false;
-    const auto* value = castNode(Const, bound.value);
-    if (value->constisnull) return false;
-    const double most = metric == Metric::gram_jaccard ? usual_gram_distance : usual_edits;
-    return bound_as_double(value->constvalue, value->consttype) > most;
+    return bound.strict ? value > farthest : value >= farthest;
 }
 
-bool has_usual_bound(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info, Metric metric)
+// Returns the share of rows that is expected within a bound of this value.
+Selectivity share_within(Metric metric, const UpperBound& bound, double value)
 {
-    return find_bounded_distance(root, index, info) != nullptr && !is_wide(info, metric);
+    switch (metric) {
+        case Metric::overlap:
+            if (holds_for_all(bound, value, 0)) return 1;
+            return holds_for_all(bound, value, -1) ? usual_sharing : usual_within;
+        case Metric::set_jaccard:
+            if (holds_for_all(bound, value, 1)) return 1;
+            [[fallthrough]];
+        case Metric::gram_jaccard:
+            return value > usual_jaccard_distance ? unknown_share : usual_within;
+        default:
+            return value > usual_edits ? unknown_share : usual_within;
+    }
+}
+
+// The same for a clause, which may be no bound of the index's distance, or one that is not known yet.
+Selectivity share_within(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info, Metric metric)
+{
+    UpperBound bound = {};
+    if (find_bounded_distance(root, index, info) == nullptr) return unknown_share;
+    if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return usual_within;
+    const auto* value = castNode(Const, bound.value);
+    if (value->constisnull) return usual_within;
+    return share_within(metric, bound, bound_as_double(value->constvalue, value->consttype));
 }
 
 // Whether a clause asks whether a row has a match: then its selectivity is the share of rows that have one.
@@ -54,6 +77,22 @@ void set_selectivity(const PlannerInfo* root, RestrictInfo* info, Selectivity sh
     info->outer_selec = is_of_semi_join(root, info) ? usual_matched : share;
 }
 
+RelOptInfo* parent_of(const PlannerInfo* root, const RelOptInfo* rel)
+{
+    if (root->append_rel_array == nullptr || root->append_rel_array[rel->relid] == nullptr) return nullptr;
+    return root->simple_rel_array[root->append_rel_array[rel->relid]->parent_relid];
+}
+
+// One row for each outer row. Joins are estimated by the clauses of parents: of partitioned tables, inheritance and
+// UNION ALL. A child's join clauses are its parent's, in the same order.
+void set_join_selectivity(const PlannerInfo* root, const RelOptInfo* rel, int place)
+{
+    const int count = list_length(rel->joininfo);
+    for (; rel != nullptr && list_length(rel->joininfo) == count; rel = parent_of(root, rel)) {
+        set_selectivity(root, list_nth_node(RestrictInfo, rel->joininfo, place), 1.0 / Max(1.0, rel->tuples));
+    }
+}
+
 // Paths of a share of the rows keep their share.
 void scale_rows(List* paths, double factor)
 {
@@ -72,13 +111,16 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
     ListCell* cell;
     foreach (cell, rel->baserestrictinfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
-        if (!has_usual_bound(root, index, info, metric)) continue;
-        set_selectivity(root, info, usual_within);
+        const Selectivity share = share_within(root, index, info, metric);
+        if (share == unknown_share) continue;
+        set_selectivity(root, info, share);
         any = true;
     }
     foreach (cell, rel->joininfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
-        if (has_usual_bound(root, index, info, metric)) set_selectivity(root, info, 1.0 / Max(1.0, rel->tuples));
+        const Selectivity share = share_within(root, index, info, metric);
+        if (share == usual_within || share == usual_sharing)
+            set_join_selectivity(root, rel, foreach_current_index(cell));
     }
     return any;
 }
@@ -95,6 +137,17 @@ void estimate_rows_again(PlannerInfo* root, RelOptInfo* rel)
         auto* parameters = static_cast<ParamPathInfo*>(lfirst(cell));
         parameters->ppi_rows = get_parameterized_baserel_size(root, rel, parameters->ppi_clauses);
     }
+}
+
+void sum_rows_of_children(const PlannerInfo* root, RelOptInfo* rel)
+{
+    double rows = 0;
+    ListCell* cell;
+    foreach (cell, root->append_rel_list) {
+        const auto* member = lfirst_node(AppendRelInfo, cell);
+        if (member->parent_relid == rel->relid) rows += root->simple_rel_array[member->child_relid]->rows;
+    }
+    rel->rows = Min(rel->rows, clamp_row_est(rows));
 }
 
 }  // namespace pgwarp

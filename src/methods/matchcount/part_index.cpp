@@ -20,14 +20,14 @@ PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool
     return index;
 }
 
-std::vector<Item> items_of(const PartIndex& index, std::span<const std::uint32_t> query)
+std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element, std::span<const std::uint32_t> query)
 {
     std::vector<Item> items;
     const auto add = [&](std::uint64_t name, std::uint64_t first, std::uint64_t last) {
-        const Item item = index.dictionary.find(name, first, last);
+        const Item item = dictionary.find(name, first, last);
         if (item.first <= item.last) items.push_back(item);
     };
-    if (index.element == ElementType::set) {
+    if (element == ElementType::set) {
         for (std::size_t at = 0; at < query.size(); at += set_words) {
             const std::uint64_t element = part_number(query.data() + at);
             add(no_name, element, element);

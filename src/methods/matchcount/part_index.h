@@ -31,9 +31,9 @@ struct PartIndex {
 // `ranked`: the rows of an index of this shape.
 PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool& pool);
 
-// Returns the items of a valid query that contain a part of the index. The ranges of an item of attributes become items
-// of their own: a row has one value of a name, and the ranges are disjoint, so that the row is counted once.
-std::vector<Item> items_of(const PartIndex& index, std::span<const std::uint32_t> query);
+// Returns the items of a valid query that contain a part of the dictionary. The ranges of an item of attributes become
+// items of their own: a row has one value of a name, and the ranges are disjoint, so that the row is counted once.
+std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element, std::span<const std::uint32_t> query);
 
 // The distance under the overlap metric; that of no common part is a positive zero.
 inline double distance_of_count(std::uint32_t count)

@@ -141,6 +141,8 @@ def number(text):
         value = float(text)
     except ValueError:
         return text
+    if value == float("inf"):  # no bound
+        return "-"
     if value == int(value) and abs(value) < 1e12:
         return f"{int(value):,}"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -33,8 +33,6 @@ namespace
 constexpr double dimension_operators = 0.08;
 constexpr double gpu_speed_up = 400.0;
 constexpr double row_dimensions = 4.0;
-// A comparison of two texts of usual length costs as much as one of vectors with these dimensions.
-constexpr double text_dimensions = 64.0;
 // An upper bound of the cost of comparing all rows, as a share of a sequential scan: the engine compares all rows in
 // less time than the scan takes to read them. PostgreSQL doesn't count the TOAST pages of wide vectors; for these the
 // bound is smaller than their comparisons.
@@ -133,9 +131,9 @@ Cost fetch_cost(PlannerInfo* root, const IndexPath* path, double rows)
 // The cost of comparing one row in the engine.
 Cost compare_cost(Relation index)
 {
-    const ElementType element = index_element_type(index);
-    double width = is_list(element) ? text_dimensions : index_dimensions(index);
-    if (element == ElementType::bit) width /= bits_of_word;
+    const KeyType key = index_key_type(index);
+    double width = key.list != nullptr ? key.list->width : index_dimensions(index);
+    if (key.element == ElementType::bit) width /= bits_of_word;
     const double speed_up = engine_has_gpu() ? gpu_speed_up : 1.0;
     return (width + row_dimensions) * dimension_operators * cpu_operator_cost / speed_up;
 }

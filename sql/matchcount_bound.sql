@@ -1,6 +1,9 @@
 -- texts within a distance: WHERE title <~~> $1 <= n, as a bound of the search
 SET client_min_messages = warning;
 SET pgwarp.verify_results = on;
+\getenv tests PG_ABS_SRCDIR
+\set plan_of :tests '/sql/include/plan_of.sql'
+\i :plan_of
 
 CREATE FUNCTION made_text(seed integer) RETURNS text AS $$
 	SELECT translate(left(md5((seed % 1500)::text), seed % 30), '0123456789abcdef', 'aabbccdd eéжжΩ漢😀')
@@ -38,7 +41,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE 2 >= edit_distance('abcd', title
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE text_edit_distance(title, 'abcd') <= 2::real;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd') <= 2 ORDER BY title <~~> 'abcd' LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' <= 2 AND edit_distance('abcd', title) < 4::bigint;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> (SELECT 'abcd') <= (SELECT 2);
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> (SELECT 'abcd') <= (SELECT 2)$$) AS plan;
 EXPLAIN (COSTS OFF) DELETE FROM titles WHERE title <~~> 'abcd' <= 1;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) <= 2;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) <= 3;
@@ -91,22 +94,22 @@ SELECT condition, (compared(condition)).* FROM unnest(ARRAY['title <~~> $1 <= NU
 
 -- not by the index: no bound from above, other functions, a bound or a query of the row, volatile ones
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' >= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance_transpositions(title, 'abcd') <= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' <= id;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> kind::text <= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' <= random();
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> clock_timestamp()::text <= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'abcd' <= 2 OR kind = 3;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE NOT title <~~> 'abcd' <= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE lower(title) <~~> 'abcd' <= 2;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'abcd' >= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE edit_distance_transpositions(title, 'abcd') <= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'abcd' <= id$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> kind::text <= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'abcd' <= random()$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> clock_timestamp()::text <= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'abcd' <= 2 OR kind = 3$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE NOT title <~~> 'abcd' <= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE lower(title) <~~> 'abcd' <= 2$$) AS plan;
 CREATE FUNCTION pg_temp.edit_distance(text, text) RETURNS integer AS 'SELECT 1' LANGUAGE sql IMMUTABLE;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE pg_temp.edit_distance(title, 'abcd') <= 2;
+SELECT plan_of($$SELECT id FROM titles WHERE pg_temp.edit_distance(title, 'abcd') <= 2$$) AS plan;
 -- nor by an index whose rows may be missed
 CREATE TABLE vectors (v vector(2));
 INSERT INTO vectors SELECT format('[%s,%s]', i, i)::vector FROM generate_series(1, 100) i;
 CREATE INDEX ON vectors USING exact (v);
-EXPLAIN (COSTS OFF) SELECT * FROM vectors WHERE v <-> '[1,2]' <= 2;
+SELECT plan_of($$SELECT * FROM vectors WHERE v <-> '[1,2]' <= 2$$) AS plan;
 RESET enable_seqscan;
 
 -- prepared statements: a plan for any value
@@ -158,14 +161,14 @@ ALTER TABLE titles ENABLE ROW LEVEL SECURITY;
 CREATE POLICY odd ON titles TO regress_reader USING (kind % 2 = 1);
 SET ROLE regress_reader;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2 ORDER BY title <~~> 'aabbc' LIMIT 1;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2 ORDER BY title <~~> 'aabbc' LIMIT 1$$) AS plan;
 SELECT count(*), count(*) FILTER (WHERE kind % 2 = 0) AS hidden FROM titles WHERE title <~~> 'aabbc' <= 2;
 RESET ROLE;
 ALTER TABLE titles DISABLE ROW LEVEL SECURITY;
 -- a security barrier likewise
 CREATE VIEW odd_titles WITH (security_barrier) AS SELECT * FROM titles WHERE kind % 2 = 1;
-EXPLAIN (COSTS OFF) SELECT id FROM odd_titles WHERE title <~~> 'aabbc' <= 2;
+SELECT plan_of($$SELECT id FROM odd_titles WHERE title <~~> 'aabbc' <= 2$$) AS plan;
 RESET enable_seqscan;
 DROP VIEW odd_titles;
 DROP POLICY odd ON titles;
@@ -175,9 +178,9 @@ DROP ROLE regress_reader;
 -- partial and expression indexes, included columns, varchar, partitions
 DROP INDEX titles_title;
 CREATE INDEX titles_partial ON titles USING matchcount (title) WHERE kind = 3;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE kind = 3 AND title <~~> 'aabbc' <= 2;
+SELECT plan_of($$SELECT id FROM titles WHERE kind = 3 AND title <~~> 'aabbc' <= 2$$) AS plan;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2;
+SELECT plan_of($$SELECT id FROM titles WHERE title <~~> 'aabbc' <= 2$$) AS plan;
 RESET enable_seqscan;
 SELECT * FROM compared('kind = 3 AND title <~~> $1 <= 4');
 DROP INDEX titles_partial;
@@ -208,4 +211,4 @@ UPDATE parts SET title = title || '!' WHERE edit_distance(title, 'aabbc') <= 2 R
 DELETE FROM parts WHERE edit_distance(title, 'aabbc!') <= 2 AND id < 1000 RETURNING tableoid::regclass, id;
 
 DROP TABLE titles, queries, others, parts, vectors;
-DROP FUNCTION made_text, rows_where, compared, tolerance;
+DROP FUNCTION made_text, rows_where, compared, tolerance, plan_of;

@@ -105,7 +105,48 @@ CREATE INDEX ON parts USING matchcount (title);
 ANALYZE parts;
 EXPLAIN (COSTS OFF) SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1;
 SELECT * FROM compared('SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1');
+-- one row is expected for each outer row, of all partitions together
+CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
+	RETURN plan->0->'Plan'->>'Plan Rows';
+END
+$$ LANGUAGE plpgsql;
+SELECT planned_rows('SELECT FROM asked a JOIN parts p ON p.title <~~> a.q <= 1') AS pairs, planned_rows('SELECT FROM parts WHERE title <~~> ''abcd'' <= 1') AS rows,
+	planned_rows('SELECT FROM asked a JOIN (SELECT * FROM titles UNION ALL SELECT * FROM titles) u ON u.title <~~> a.q <= 1') AS of_union,
+	planned_rows('SELECT FROM parts p JOIN asked a ON a.id = p.id WHERE p.title <~~> ''abcd'' <= 1') AS joined;
+DROP FUNCTION planned_rows;
 SELECT * FROM compared('SELECT p.id, t.id FROM parts p JOIN titles t ON t.title <~~> p.title <= 1 AND t.id < p.id WHERE p.id % 10 = 1');
+-- partitions joined one by one, whose columns have other places
+CREATE TABLE asked_parts (id integer, title text, half integer) PARTITION BY LIST (half);
+CREATE TABLE asked_parts_1 PARTITION OF asked_parts FOR VALUES IN (0);
+CREATE TABLE asked_parts_2 (half integer, title text, id integer);
+ALTER TABLE asked_parts ATTACH PARTITION asked_parts_2 FOR VALUES IN (1);
+INSERT INTO asked_parts SELECT id, q, id % 2 FROM asked;
+CREATE TABLE halves (half integer, title text, id integer) PARTITION BY LIST (half);
+CREATE TABLE halves_1 PARTITION OF halves FOR VALUES IN (0);
+CREATE TABLE halves_2 PARTITION OF halves FOR VALUES IN (1);
+INSERT INTO halves SELECT id % 2, title, id FROM titles;
+CREATE INDEX ON halves USING matchcount (title);
+ANALYZE asked_parts, halves;
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT * FROM compared('SELECT a.id, h.id FROM asked_parts a JOIN halves h ON a.half = h.half AND h.title <~~> a.title <= 1');
+SELECT * FROM compared('SELECT a.id, h.id FROM asked_parts a LEFT JOIN halves h ON a.half = h.half AND edit_distance(a.title, h.title) <= 1');
+SELECT * FROM compared('SELECT a.id FROM asked_parts a WHERE NOT EXISTS (SELECT FROM halves h WHERE a.half = h.half AND h.title <~~> a.title <= 1)');
+RESET enable_partitionwise_join;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+-- partitions whose rows are changed, as the outer side: no batch
+EXPLAIN (COSTS OFF, VERBOSE) DELETE FROM asked_parts a USING titles t WHERE t.title <~~> a.title <= 1;
+BEGIN;
+SELECT count(DISTINCT a.id) AS pairs FROM asked_parts a JOIN (SELECT * FROM titles OFFSET 0) t ON t.title <~~> a.title <= 1;
+WITH deleted AS (DELETE FROM asked_parts a USING titles t WHERE t.title <~~> a.title <= 1 RETURNING a.id) SELECT count(*) FROM deleted;
+ROLLBACK;
+DROP TABLE asked_parts, halves;
 
 -- row level security on the inner table: no bound before the policy
 CREATE ROLE regress_reader;

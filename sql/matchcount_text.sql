@@ -1,6 +1,9 @@
 -- text under edit distance, by an index: answers are those of the sort
 SET client_min_messages = warning;
 SET pgwarp.verify_results = on;
+\getenv tests PG_ABS_SRCDIR
+\set plan_of :tests '/sql/include/plan_of.sql'
+\i :plan_of
 
 -- texts of 0 to 29 characters, some of several bytes, with many equal distances
 CREATE FUNCTION made_text(seed integer) RETURNS text AS $$
@@ -93,8 +96,7 @@ COMMIT;
 
 -- joins by edit distance search in batches
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF)
-SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FROM titles ORDER BY title <~~> q LIMIT 3) n;
+SELECT plan_of($$SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FROM titles ORDER BY title <~~> q LIMIT 3) n$$) AS plan;
 SELECT count(*), count(*) FILTER (WHERE found <> distances(q, 3, false, 'true')) AS wrong
 	FROM (SELECT q, array_agg(n.distance ORDER BY n.distance) AS found
 		FROM queries CROSS JOIN LATERAL (SELECT title <~~> q AS distance FROM titles ORDER BY title <~~> q LIMIT 3) n
@@ -173,7 +175,7 @@ CREATE INDEX ON parts USING matchcount (title);
 EXPLAIN (COSTS OFF) SELECT id FROM parts ORDER BY title <~~> 'abcd' LIMIT 3;
 INSERT INTO parts VALUES (4000, 'abcdefgh'), (4001, 'abcdefg');
 SELECT id, title <~~> 'abcdefgh' AS distance FROM parts ORDER BY title <~~> 'abcdefgh' LIMIT 2;
-EXPLAIN (COSTS OFF) SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FROM parts ORDER BY title <~~> q LIMIT 4) n;
+SELECT plan_of($$SELECT q, n.id FROM queries CROSS JOIN LATERAL (SELECT id FROM parts ORDER BY title <~~> q LIMIT 4) n$$) AS plan;
 SELECT count(*), bool_and(by_index = by_sort) AS same
 	FROM (SELECT q, array_agg(d ORDER BY d) AS by_index
 		FROM queries CROSS JOIN LATERAL (SELECT title <~~> q AS d FROM parts ORDER BY title <~~> q LIMIT 4) n WHERE q IS NOT NULL GROUP BY q) a
@@ -218,5 +220,5 @@ SELECT * FROM pgwarp_recall('titles_title');
 SELECT * FROM kmeans('titles', 'title', 3);
 
 DROP TABLE titles, queries, others, parts, own, loose, long;
-DROP FUNCTION made_text, distances, compared, page;
+DROP FUNCTION made_text, distances, compared, page, plan_of;
 DROP DOMAIN short_text;

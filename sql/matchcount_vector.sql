@@ -4,6 +4,8 @@ SET enable_seqscan = off;
 SET pgwarp.verify_results = on;
 \getenv tests PG_ABS_SRCDIR
 \set vector_index :tests '/sql/include/vector_index.sql'
+\set plan_of :tests '/sql/include/plan_of.sql'
+\i :plan_of
 \set method matchcount
 
 \set operators vector_l2_ops
@@ -98,7 +100,7 @@ BEGIN
 	RETURN found;
 END
 $$ LANGUAGE plpgsql;
-EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1) LIMIT 10;
+SELECT plan_of($$SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1) LIMIT 10$$) AS plan;
 SET pgwarp.matchcount_candidates = 65536;
 SELECT count(*) AS queries, count(*) FILTER (WHERE nearest(v, 20, true) IS DISTINCT FROM nearest(v, 20, false)) AS wrong
 	FROM items WHERE id % 400 = 7;
@@ -136,4 +138,4 @@ SELECT pgwarp_recall('later_v', 10) >= 0.93 AS recall;
 SELECT count(*) FROM items q, LATERAL (SELECT i.id FROM items i ORDER BY i.v <-> q.v LIMIT 1) n WHERE q.id <= 200 AND n.id = q.id;
 SELECT count(*) FROM knn_search('items_l2', ARRAY(SELECT v FROM items WHERE id <= 50 ORDER BY id), 5);
 DROP TABLE items, later;
-DROP FUNCTION nearest;
+DROP FUNCTION nearest, plan_of;

@@ -238,7 +238,8 @@ DROP TABLE c;
 -- partial indexes and expressions
 CREATE TABLE e (id integer, a real, kind integer) WITH (autovacuum_enabled = off);
 INSERT INTO e SELECT i, CASE WHEN i % 3 > 0 THEN i END, i % 2 FROM generate_series(1, 60) i;
-CREATE FUNCTION pair(a real) RETURNS vector LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN a IS NOT NULL THEN ARRAY[a, 1]::vector END';
+-- PostgreSQL 17 and later inline it without the schema of the extension in the search path
+CREATE FUNCTION pair(a real) RETURNS vector LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN a IS NOT NULL THEN ARRAY[a, 1]::public.vector END';
 CREATE INDEX e_partial ON e USING exact ((pair(a)::vector(2))) WHERE kind = 1;
 CREATE INDEX e_placed ON e USING exact ((pair(a)::vector(2)) vector_l1_ops) WHERE a IS NOT NULL;
 SELECT rows, options->'unplaced_rows' AS unplaced FROM unnest('{e_partial,e_placed}'::regclass[]) i, pgwarp_index_info(i);

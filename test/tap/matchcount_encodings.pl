@@ -21,7 +21,6 @@ for my $case (@cases)
 	$node->safe_psql('postgres', "CREATE DATABASE $db ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
 	my $sql = sub { return $node->safe_psql($db, $_[0]) };
 	my $characters = "convert_from('\\x$bytes'::bytea, '$encoding')";
-	$characters = "encode('\\x$bytes'::bytea, 'escape')" if 0;
 	if ($encoding eq 'SQL_ASCII') { $characters = "(SELECT string_agg(chr(get_byte(b, i)), '') FROM (SELECT '\\x$bytes'::bytea AS b) v, generate_series(0, length(b) - 1) i)"; }
 	$sql->("CREATE EXTENSION pgwarp; CREATE TABLE t (id serial, title text);
 		INSERT INTO t (title) SELECT left(md5(i::text), i % 12) || CASE WHEN i % 3 = 0 THEN $characters ELSE '' END || right(md5(i::text), i % 5) FROM generate_series(1, 1500) i;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
+
+#include "methods/matchcount/match_count.h"
 
 namespace pgwarp::matchcount
 {

@@ -9,6 +9,7 @@
 #include <compare>
 #include <mutex>
 #include <random>
+#include <utility>
 
 #include "methods/errors.h"
 

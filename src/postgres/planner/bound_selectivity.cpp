@@ -77,6 +77,22 @@ void set_selectivity(const PlannerInfo* root, RestrictInfo* info, Selectivity sh
     info->outer_selec = is_of_semi_join(root, info) ? usual_matched : share;
 }
 
+RelOptInfo* parent_of(const PlannerInfo* root, const RelOptInfo* rel)
+{
+    if (root->append_rel_array == nullptr || root->append_rel_array[rel->relid] == nullptr) return nullptr;
+    return root->simple_rel_array[root->append_rel_array[rel->relid]->parent_relid];
+}
+
+// One row for each outer row. Joins are estimated by the clauses of parents: of partitioned tables, inheritance and
+// UNION ALL. A child's join clauses are its parent's, in the same order.
+void set_join_selectivity(const PlannerInfo* root, const RelOptInfo* rel, int place)
+{
+    const int count = list_length(rel->joininfo);
+    for (; rel != nullptr && list_length(rel->joininfo) == count; rel = parent_of(root, rel)) {
+        set_selectivity(root, list_nth_node(RestrictInfo, rel->joininfo, place), 1.0 / Max(1.0, rel->tuples));
+    }
+}
+
 // Paths of a share of the rows keep their share.
 void scale_rows(List* paths, double factor)
 {
@@ -103,7 +119,8 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
     foreach (cell, rel->joininfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
         const Selectivity share = share_within(root, index, info, metric);
-        if (share == usual_within || share == usual_sharing) set_selectivity(root, info, 1.0 / Max(1.0, rel->tuples));
+        if (share == usual_within || share == usual_sharing)
+            set_join_selectivity(root, rel, foreach_current_index(cell));
     }
     return any;
 }
@@ -120,6 +137,17 @@ void estimate_rows_again(PlannerInfo* root, RelOptInfo* rel)
         auto* parameters = static_cast<ParamPathInfo*>(lfirst(cell));
         parameters->ppi_rows = get_parameterized_baserel_size(root, rel, parameters->ppi_clauses);
     }
+}
+
+void sum_rows_of_children(const PlannerInfo* root, RelOptInfo* rel)
+{
+    double rows = 0;
+    ListCell* cell;
+    foreach (cell, root->append_rel_list) {
+        const auto* member = lfirst_node(AppendRelInfo, cell);
+        if (member->parent_relid == rel->relid) rows += root->simple_rel_array[member->child_relid]->rows;
+    }
+    rel->rows = Min(rel->rows, clamp_row_est(rows));
 }
 
 }  // namespace pgwarp

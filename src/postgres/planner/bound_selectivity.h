@@ -25,4 +25,7 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
 // Estimates the rows of the relation, and of its present paths, again.
 void estimate_rows_again(PlannerInfo* root, RelOptInfo* rel);
 
+// Estimates the rows of a partitioned table or another parent again, after those of its children.
+void sum_rows_of_children(const PlannerInfo* root, RelOptInfo* rel);
+
 }  // namespace pgwarp

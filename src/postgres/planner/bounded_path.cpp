@@ -118,6 +118,8 @@ void add_paths_of_index(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index)
 void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
     if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (IS_DUMMY_REL(rel)) return;
+    if (entry->inh) sum_rows_of_children(root, rel);
     if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != nullptr) return;
     List* indexes = NIL;
     bool sized = true;

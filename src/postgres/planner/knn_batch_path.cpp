@@ -391,6 +391,18 @@ bool is_simple_statement(const PlannerInfo* root)
     return true;
 }
 
+// Whether a path returns columns that identify rows to be changed, of a partitioned table or another parent. PostgreSQL
+// resolves them in joins and unions, not in a custom scan.
+bool identifies_rows_of_children(const Path* path)
+{
+    ListCell* cell;
+    foreach (cell, path->pathtarget->exprs) {
+        const auto* column = static_cast<const Var*>(lfirst(cell));
+        if (IsA(column, Var) && column->varno == ROWID_VAR) return true;
+    }
+    return false;
+}
+
 void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner, JoinType type,
                     JoinPathExtraData* extra)
 {
@@ -408,7 +420,7 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
     ListCell* cell;
     foreach (cell, children) {
         auto* child = static_cast<Path*>(lfirst(cell));
-        if (!bms_overlap(PATH_REQ_OUTER(child), inner->relids)) {
+        if (!bms_overlap(PATH_REQ_OUTER(child), inner->relids) && !identifies_rows_of_children(child)) {
             add_batched_join({root, join, outer, inner, type, extra}, child, knn, plan);
         }
     }

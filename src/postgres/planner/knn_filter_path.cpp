@@ -128,6 +128,21 @@ IndexPath* without_filter(PlannerInfo* root, const IndexPath* path, List* clause
     return copy;
 }
 
+// Returns a path that joins no single partition. A path for rows of a partitioned table also serves for those of each
+// of its partitions: PostgreSQL then replaces the table's columns in the index's conditions, but not in its order
+// (reparameterize_path_by_child). It replaces nothing below a projection, and rejects the path. The plan is the same.
+Path* for_whole_outer(IndexPath* path)
+{
+    if (bms_is_empty(PATH_REQ_OUTER(&path->path))) return &path->path;
+    auto* projection = makeNode(ProjectionPath);
+    projection->path = path->path;
+    projection->path.type = T_ProjectionPath;
+    projection->path.pathtype = T_Result;
+    projection->subpath = &path->path;
+    projection->dummypp = true;
+    return &projection->path;
+}
+
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans);
 
 const CustomPathMethods path_methods = {"KnnFilter", plan_knn_filter, nullptr};
@@ -155,7 +170,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
         search = Min(search, round_trip_cost + search * bounded_search);
     }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
-    CustomPath* made = make_custom_path(&without_filter(root, path, clauses)->path, &path_methods);
+    CustomPath* made = make_custom_path(for_whole_outer(without_filter(root, path, clauses)), &path_methods);
     made->path.pathtarget = path->path.pathtarget;
     made->path.param_info = path->path.param_info;
     made->path.rows = path->path.rows;
@@ -173,7 +188,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
 
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
-    const auto* index = reinterpret_cast<const IndexPath*>(linitial(path->custom_paths));
+    const auto* index = reinterpret_cast<const IndexPath*>(path_below_knn_filter(&path->path));
     List* filters = NIL;
     List* bounds = NIL;
     ListCell* cell;
@@ -213,7 +228,9 @@ Path* path_below_knn_filter(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
-    return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+    if (custom->methods != &path_methods) return nullptr;
+    auto* below = static_cast<Path*>(linitial(custom->custom_paths));
+    return IsA(below, ProjectionPath) ? reinterpret_cast<ProjectionPath*>(below)->subpath : below;
 }
 
 List* bounds_of_knn_filter(const Path* path)

@@ -144,7 +144,7 @@ def draw(drawer, folder):
 
 
 def number(text):
-    """Three digits, as people write them."""
+    """Three or four digits."""
     try:
         value = float(text)
     except ValueError:
@@ -153,7 +153,7 @@ def number(text):
         return "-"
     if value == int(value) and abs(value) < 1e12:
         return f"{int(value):,}"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.{4 if 0.1 <= value < 10 else 3}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def markdown(head, lines):

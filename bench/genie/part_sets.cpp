@@ -1,3 +1,4 @@
+// Makes data sets and queries of parts: signatures of vectors, grams and words of texts, attributes of rows.
 #include "part_sets.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "device/wait.h"
+#include "device_arrays.h"
 #include "event_timer.h"
 #include "harness.h"
 #include "matchcount/match_count.h"
@@ -20,6 +20,8 @@ using namespace pgwarp;
 using namespace pgwarp::cuda;
 using namespace pgwarp::cuda::matchcount;
 using bench::Arguments;
+using bench::received;
+using bench::sent;
 
 constexpr std::uint32_t attributes = 14;
 constexpr bool is_number[attributes] = {true,  false, true,  false, true, false, false,
@@ -71,22 +73,6 @@ __global__ void repeat_kernel(const std::uint32_t* base, std::uint64_t base_coun
         if (i < count) keywords[i] = base[i % base_count];
         if (i % attributes == 0) offsets[i / attributes] = i;
     }
-}
-
-template <class T>
-DeviceArray<T> sent(const std::vector<T>& values, Context& context, cudaStream_t stream)
-{
-    DeviceArray<T> array(context.pool(), values.size(), "bench", stream);
-    send(array.data(), values.data(), array.bytes(), stream, "sending");
-    return array;
-}
-
-template <class T>
-std::vector<T> received(const DeviceArray<T>& array, cudaStream_t stream)
-{
-    std::vector<T> values(array.size());
-    read_back(values.data(), array.data(), array.bytes(), stream, "reading");
-    return values;
 }
 
 double median_ms(std::size_t repeat, bench::EventTimer& timer, const std::function<void()>& work)

@@ -122,6 +122,24 @@ __global__ __launch_bounds__(threads) void match_kernel(KeywordListsView lists, 
     }
 }
 
+// A block scans all postings of an item, however many there are: item blockIdx.y of query blockIdx.x, and every
+// gridDim.y-th behind it.
+__global__ __launch_bounds__(threads) void match_lists_kernel(KeywordListsView lists, CountQueries queries,
+                                                              Queues queues)
+{
+    const std::uint32_t query = blockIdx.x;
+    const Queue queue = queues.of(query);
+    const std::uint32_t last = queries.item_offsets[query + 1];
+    for (std::uint32_t item = queries.item_offsets[query] + blockIdx.y; item < last; item += gridDim.y) {
+        for (std::uint32_t range = 0; range < lists.ranges; ++range) {
+            const std::uint16_t* postings = lists.list_array + lists.range_starts[range];
+            const Slice slice = cuda::matchcount::slice_of(lists, range, queries.items[item]);
+            for (std::uint32_t i = threadIdx.x; i < slice.length; i += threads)
+                count_row(queue, range * cuda::matchcount::range_rows + postings[slice.start + i]);
+        }
+    }
+}
+
 __global__ void open_kernel(std::uint32_t* audit, std::uint32_t queries)
 {
     const std::uint32_t query = blockIdx.x * blockDim.x + threadIdx.x;
@@ -180,37 +198,32 @@ CountPriorityQueues::CountPriorityQueues(std::uint32_t queries, std::uint32_t ro
 {
 }
 
-void CountPriorityQueues::match(const KeywordListsView& lists, const CountQueries& queries)
+struct CountPriorityQueues::View : Queues {
+};
+
+CountPriorityQueues::View CountPriorityQueues::view()
+{
+    return {{k_, bits_, bound_, static_cast<std::uint32_t>(counters_.size() / queries_), entries_, counters_.data(),
+             table_.data(), zipper_array_.data(), audit_.data()}};
+}
+
+void CountPriorityQueues::match(const KeywordListsView& lists, const CountQueries& queries, Blocks blocks)
 {
     check(cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream_), "clearing");
     check(cudaMemsetAsync(table_.data(), 0, table_.bytes(), stream_), "clearing");
     check(cudaMemsetAsync(zipper_array_.data(), 0, zipper_array_.bytes(), stream_), "clearing");
     open_kernel<<<(queries_ + 255) / 256, 256, 0, stream_>>>(audit_.data(), queries_);
-    const Queues queues{k_,
-                        bits_,
-                        bound_,
-                        static_cast<std::uint32_t>(counters_.size() / queries_),
-                        entries_,
-                        counters_.data(),
-                        table_.data(),
-                        zipper_array_.data(),
-                        audit_.data()};
-    match_kernel<<<dim3(queries_, lists.ranges), threads, 0, stream_>>>(lists, queries, queues);
+    if (blocks == Blocks::ranges) {
+        match_kernel<<<dim3(queries_, lists.ranges), threads, 0, stream_>>>(lists, queries, view());
+    } else {
+        match_lists_kernel<<<dim3(queries_, bound_), threads, 0, stream_>>>(lists, queries, view());
+    }
     check_launch("count priority queue");
 }
 
 void CountPriorityQueues::select(std::uint32_t* counts)
 {
-    const Queues queues{k_,
-                        bits_,
-                        bound_,
-                        static_cast<std::uint32_t>(counters_.size() / queries_),
-                        entries_,
-                        counters_.data(),
-                        table_.data(),
-                        zipper_array_.data(),
-                        audit_.data()};
-    select_kernel<<<queries_, threads, (bound_ + 2) * sizeof(std::uint32_t), stream_>>>(queues, counts);
+    select_kernel<<<queries_, threads, (bound_ + 2) * sizeof(std::uint32_t), stream_>>>(view(), counts);
     check_launch("selection from a count priority queue");
 }
 

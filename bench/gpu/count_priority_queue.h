@@ -24,12 +24,19 @@ public:
     std::size_t table_bytes_a_query() const { return table_.bytes() / queries_; }
     unsigned counter_bits() const { return bits_; }
 
+    // How postings are shared out: a block takes all lists of a range of rows, or whole lists, without the balance of
+    // appendix B.
+    enum class Blocks { ranges, lists };
     // Scans the postings of the queries.
-    void match(const cuda::matchcount::KeywordListsView& lists, const cuda::matchcount::CountQueries& queries);
+    void match(const cuda::matchcount::KeywordListsView& lists, const cuda::matchcount::CountQueries& queries,
+               Blocks blocks = Blocks::ranges);
     // Copies the counts of the k best of each query, in descending order, to counts[queries][k] on the device.
     void select(std::uint32_t* counts);
 
 private:
+    struct View;  // what kernels read and write
+    View view();
+
     cudaStream_t stream_;
     std::uint32_t queries_;
     std::uint32_t rows_;

@@ -9,7 +9,7 @@
 
 #include "bench_data.h"
 #include "count_priority_queue.h"
-#include "device/wait.h"
+#include "device_arrays.h"
 #include "event_timer.h"
 #include "harness.h"
 #include "matchcount/dense_count.h"
@@ -23,6 +23,8 @@ using namespace pgwarp;
 using namespace pgwarp::cuda;
 using namespace pgwarp::cuda::matchcount;
 using bench::Arguments;
+using bench::received;
+using bench::sent;
 
 constexpr char usage[] =
     "match_count_bench --base FILE --queries FILE [--truth FILE] [options]    (bytes alone, bvecs; int32, ivecs)\n"
@@ -30,22 +32,6 @@ constexpr char usage[] =
     "  --dimensions 128 --rows N --functions 237 --buckets 67 --width .132 (w in standard deviations of a.x)\n"
     "  --batch 1024 --k 100 --repeat 9 --checked 4 (queries whose answers are compared with the CPU)\n"
     "  --cases lists,postings,cpq,dense,tiles   truth: 100 exact neighbours of each query\n";
-
-template <class T>
-DeviceArray<T> sent(const std::vector<T>& values, Context& context, cudaStream_t stream)
-{
-    DeviceArray<T> array(context.pool(), values.size(), "bench", stream);
-    send(array.data(), values.data(), array.bytes(), stream, "sending");
-    return array;
-}
-
-template <class T>
-std::vector<T> received(const DeviceArray<T>& array, cudaStream_t stream)
-{
-    std::vector<T> values(array.size());
-    read_back(values.data(), array.data(), array.bytes(), stream, "reading");
-    return values;
-}
 
 // The records of a file without their heads (bvecs, ivecs: an int32 each), or of one that has none.
 std::vector<std::uint8_t> read_records(const std::string& path, std::size_t record)

@@ -46,13 +46,15 @@ struct PartLaunch {
 };
 
 // Calls launch(PartLaunch) until all parts of all queries are launched. A launch has some blocks for each
-// multiprocessor, so that it does not run long, and so that the thresholds of the first parts serve the others.
+// multiprocessor, so that it does not run long, and so that the thresholds of the first parts serve the others; and at
+// most `most_parts` parts.
 template <class Launch>
-void for_each_launch(const CounterParts& parts, std::uint32_t queries, const Context& context, const Launch& launch)
+void for_each_launch(const CounterParts& parts, std::uint32_t queries, const Context& context, const Launch& launch,
+                     std::uint32_t most_parts = UINT32_MAX)
 {
     const std::uint32_t blocks = static_cast<std::uint32_t>(context.multiprocessors()) * 16;
     const std::uint32_t queries_at_a_time = std::min(queries, blocks);
-    const std::uint32_t parts_at_a_time = blocks / queries_at_a_time;
+    const std::uint32_t parts_at_a_time = std::min(blocks / queries_at_a_time, most_parts);
     for (std::uint32_t query = 0; query < queries; query += queries_at_a_time)
         for (std::uint32_t part = 0; part < parts.count; part += parts_at_a_time)
             launch(PartLaunch{query, part, std::min(queries_at_a_time, queries - query),

@@ -61,7 +61,7 @@ Layout lay_out(const DenseRows& rows, std::uint32_t queries, std::uint32_t k, co
     layout.codes.padded = (queries + tile_queries - 1) / tile_queries * tile_queries;
     layout.rows.queries = queries;
     const bool tiles = by_tiles(rows, queries, context);
-    layout.rows.places = dense_parts(rows, queries, !tiles, context).count * k;
+    layout.rows.places = dense_places(dense_parts(rows, queries, !tiles, context), k);
     const SamplePlan plan = sample_plan(rows.rows, k);
     if (tiles) {
         layout.rows.places =

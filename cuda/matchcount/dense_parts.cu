@@ -15,6 +15,9 @@ constexpr int threads = 256;
 // A query's value in each byte; `no_value` where it matches none.
 constexpr std::uint32_t no_value = 1;
 
+// Of values that the parts of a launch read: they take some two milliseconds from the memory of an H100.
+constexpr std::size_t most_launch_bytes = std::size_t{4} << 30;
+
 // Queries of a block, which read the values once.
 constexpr int most_in_group = 4;
 
@@ -101,14 +104,15 @@ __device__ void pass_rows(const Counters<Cell>& counters, const RowFilter& filte
     __syncthreads();
     const Passing passing = find_passing(counters, filter, k, memory.least, memory.gate);
     if (passing.full && threadIdx.x == 0) atomicMax(thresholds + query, passing.threshold);
-    const std::size_t place = std::size_t{query} * passed.places + std::size_t{part} * k;
+    const std::uint32_t places = min(k, counters.rows);
+    const std::size_t place = std::size_t{query} * passed.places + std::size_t{part} * places;
     const std::uint32_t first_row = part * counters.rows;
     const std::uint32_t slots = emit_passing(counters, filter, passing, memory.gate,
                                              [&](std::uint32_t slot, std::uint32_t row, std::uint32_t count) {
                                                  passed.scores[place + slot] = score_of_count(count);
                                                  passed.rows[place + slot] = first_row + row;
                                              });
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+    for (std::uint32_t i = slots + threadIdx.x; i < places; i += threads) {
         passed.scores[place + i] = INFINITY;
         passed.rows[place + i] = padding_id;
     }
@@ -158,11 +162,13 @@ void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint3
     const std::uint32_t groups = (queries.count + group - 1) / group;
     const auto kernel = dense_parts_kernel<Cell, group>;
     allow_shared_memory(kernel, SharedMemoryUse::before_caches);
-    for_each_launch(parts, groups, context, [&](const PartLaunch& launch) {
+    const auto run = [&](const PartLaunch& launch) {
         kernel<<<dim3(launch.queries, launch.parts), threads, shared_bytes<Cell, group>(parts.rows), stream>>>(
             rows, queries, wanted, parts, launch, k, thresholds, passed);
         check_launch("dense match counts of parts");
-    });
+    };
+    const std::size_t part_bytes = std::size_t{parts.rows} * rows.functions;
+    for_each_launch(parts, groups, context, run, static_cast<std::uint32_t>(most_launch_bytes / part_bytes));
 }
 
 }  // namespace

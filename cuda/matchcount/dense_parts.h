@@ -16,8 +16,14 @@ namespace pgwarp::cuda::matchcount
 // `all`: all queries are counted, not only wanted ones.
 CounterParts dense_parts(const DenseRows& rows, std::uint32_t queries, bool all, const Context& context);
 
+// The places of a query for searches of k rows by such parts.
+constexpr std::uint32_t dense_places(const CounterParts& parts, std::uint32_t k)
+{
+    return parts.count * (k < parts.rows ? k : parts.rows);
+}
+
 // Passes at most k rows of each part, for the queries with wanted[query] != 0; null: for all. passed.places is at least
-// k * parts.count; places from there on are not written. thresholds[query] >= 1: no row of the k best has less.
+// dense_places(); places from there on are not written. thresholds[query] >= 1: no row of the k best has less.
 void count_dense_parts(const DenseRows& rows, const DenseQueries& queries, const std::uint32_t* wanted, std::uint32_t k,
                        std::uint32_t* thresholds, const PassedRows& passed, Context& context, cudaStream_t stream);
 

@@ -1,6 +1,7 @@
-// The registration of matchcount in the module's registry: the CPU's method with a searcher of texts on the device with
-// the most free memory.
+// The registration of matchcount in the module's registry: the CPU's method with searchers of texts and of vectors on
+// the device with the most free memory.
 #include "matchcount/text_search.h"
+#include "matchcount/vector_search.h"
 #include "methods.h"
 
 namespace pgwarp::cuda
@@ -9,14 +10,17 @@ namespace pgwarp::cuda
 namespace
 {
 
-std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList&,
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays)
 {
-    return make_text_searcher(roomiest(contexts()), shape, arrays);
+    Context& context = roomiest(contexts());
+    return is_list(shape.element) ? make_text_searcher(context, shape, arrays)
+                                  : make_vector_searcher(context, shape, options, arrays);
 }
 
 bool serves(const IndexShape& shape)
 {
+    if (!is_list(shape.element)) return true;
     return shape.element == ElementType::text && static_cast<Metric>(shape.metric) == Metric::edit;
 }
 
@@ -28,6 +32,7 @@ const MethodFactory& matchcount_method()
         MethodFactory own = *pgwarp::find_method(Method::matchcount);
         own.make_searcher = make_searcher;
         own.serves = serves;
+        own.exact_parts = complete_method();
         return own;
     }();
     return factory;

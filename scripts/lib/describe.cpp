@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iostream>
 #include <map>
+#include <set>
 #include <string>
 
 #include "methods/description.h"
@@ -46,10 +47,24 @@ std::string support_function(const char* kind, const char* name)
                  "(internal) RETURNS integer\n\tAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;\n\n"});
 }
 
+// Returns the name of a type as operator classes have it: int4_array for int4[].
+std::string name_in_class(const ElementNames& element)
+{
+    std::string name = element.type;
+    if (name.ends_with("[]")) name.replace(name.size() - 2, 2, "_array");
+    return name;
+}
+
+// Queries are of the type of rows, but those of attributes.
+const char* query_type(const ElementNames& element)
+{
+    return element.element == ElementType::attribute_set ? "attribute_query" : element.type;
+}
+
 std::string operator_class(const MethodDescription& method, const ElementNames& element, const MetricNames& metric)
 {
     return join({"CREATE OPERATOR CLASS ",
-                 element.type,
+                 name_in_class(element).c_str(),
                  "_",
                  metric.operator_class,
                  "_ops\n\t",
@@ -63,7 +78,7 @@ std::string operator_class(const MethodDescription& method, const ElementNames& 
                  " (",
                  element.type,
                  ", ",
-                 element.type,
+                 query_type(element),
                  ") FOR ORDER BY float_ops,\n\tFUNCTION 1 pgwarp_metric_",
                  metric.function,
                  "(internal),\n\tFUNCTION 2 pgwarp_element_",
@@ -92,7 +107,10 @@ std::string access_methods()
     text += "-- support function 1 of an operator class: the metric that it stands for\n\n";
     for (const MetricNames& metric : metric_names()) text += support_function("metric", metric.function);
     text += "-- support function 2: the elements of the type that an operator class is for\n\n";
-    for (const ElementNames& element : element_names()) text += support_function("element", element.function);
+    std::set<std::string> functions;
+    for (const ElementNames& element : element_names()) {
+        if (functions.insert(element.function).second) text += support_function("element", element.function);
+    }
     text += operator_classes();
     text.pop_back();
     return text;

@@ -25,6 +25,11 @@ constexpr ElementNames elements[] = {
     {ElementType::float16, "halfvec", "float16"},
     {ElementType::bit, "bit", "bit"},
     {ElementType::text, "text", "text"},
+    {ElementType::set, "int4[]", "set"},
+    {ElementType::set, "int8[]", "set"},
+    {ElementType::set, "text[]", "set"},
+    {ElementType::set, "tsvector", "set"},
+    {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
 constexpr MetricNames metrics[] = {
@@ -38,6 +43,8 @@ constexpr MetricNames metrics[] = {
     {Metric::edit_transpositions, "transpositions", "edit_transpositions", "<~^~>", false},
     {Metric::edit_substring, "substring", "edit_substring", ">>~~<<", false},
     {Metric::gram_jaccard, "gram", "gram_jaccard", "<%%>", false},
+    {Metric::overlap, "overlap", "overlap", "<&>", true},
+    {Metric::set_jaccard, "jaccard", "set_jaccard", "<%>", false},
 };
 
 }  // namespace

@@ -710,6 +710,137 @@ CREATE OPERATOR <%%> (
 	COMMUTATOR = '<%%>'
 );
 
+-- sets: distances and operators
+
+CREATE FUNCTION overlap_distance(int4[], int4[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(int8[], int8[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(text[], text[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(tsvector, tsvector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(int4[], int4[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(int8[], int8[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(text[], text[]) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_text_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION set_jaccard_distance(tsvector, tsvector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE OPERATOR <&> (
+	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <&> (
+	LEFTARG = tsvector, RIGHTARG = tsvector, PROCEDURE = overlap_distance,
+	COMMUTATOR = '<&>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = tsvector, RIGHTARG = tsvector, PROCEDURE = set_jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+-- attributes: rows with ranges
+
+CREATE TYPE attributes;
+
+CREATE FUNCTION attributes_in(cstring) RETURNS attributes
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attributes_out(attributes) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attributes_recv(internal) RETURNS attributes
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attributes_send(attributes) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE attributes (
+	INPUT = attributes_in,
+	OUTPUT = attributes_out,
+	RECEIVE = attributes_recv,
+	SEND = attributes_send,
+	STORAGE = extended
+);
+COMMENT ON TYPE attributes IS 'names with values, which are numbers or categories';
+
+CREATE TYPE attribute_query;
+
+CREATE FUNCTION attribute_query_in(cstring) RETURNS attribute_query
+	AS 'MODULE_PATHNAME', 'pgwarp_attribute_query_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attribute_query_out(attribute_query) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attribute_query_recv(internal) RETURNS attribute_query
+	AS 'MODULE_PATHNAME', 'pgwarp_attribute_query_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION attribute_query_send(attribute_query) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE attribute_query (
+	INPUT = attribute_query_in,
+	OUTPUT = attribute_query_out,
+	RECEIVE = attribute_query_recv,
+	SEND = attribute_query_send,
+	STORAGE = extended
+);
+COMMENT ON TYPE attribute_query IS 'names with ranges of numbers or sets of categories';
+
+-- of a row's columns, and of names and values in turn
+CREATE FUNCTION attributes(record) RETURNS attributes
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_of_row' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+
+CREATE FUNCTION attributes(text, VARIADIC "any") RETURNS attributes
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_of_pairs' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+
+CREATE FUNCTION match_count(attributes, attribute_query) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_match_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION overlap_distance(attributes, attribute_query) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_attributes_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE OPERATOR <&> (
+	LEFTARG = attributes, RIGHTARG = attribute_query, PROCEDURE = overlap_distance
+);
+
 -- generated by scripts/describe: access methods
 -- access methods
 
@@ -739,7 +870,7 @@ CREATE FUNCTION pgwarp_matchcount_handler(internal) RETURNS index_am_handler
 
 CREATE ACCESS METHOD matchcount TYPE INDEX HANDLER pgwarp_matchcount_handler;
 
-COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, vectors by locality-sensitive hashes';
+COMMENT ON ACCESS METHOD matchcount IS 'inverted index of parts: text by edit distance, sets by overlap, vectors by locality-sensitive hashes';
 
 -- support function 1 of an operator class: the metric that it stands for
 
@@ -773,6 +904,12 @@ CREATE FUNCTION pgwarp_metric_edit_substring(internal) RETURNS integer
 CREATE FUNCTION pgwarp_metric_gram_jaccard(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_metric_overlap(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_set_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- support function 2: the elements of the type that an operator class is for
 
 CREATE FUNCTION pgwarp_element_float32(internal) RETURNS integer
@@ -785,6 +922,12 @@ CREATE FUNCTION pgwarp_element_bit(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_set(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 -- vector: operator classes
@@ -1010,6 +1153,70 @@ CREATE OPERATOR CLASS text_gram_ops
 	OPERATOR 1 <%%> (text, text) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
+
+-- int4[]: operator classes
+
+CREATE OPERATOR CLASS int4_array_overlap_ops
+	DEFAULT FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <&> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int4_array_jaccard_ops
+	FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- int8[]: operator classes
+
+CREATE OPERATOR CLASS int8_array_overlap_ops
+	DEFAULT FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <&> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int8_array_jaccard_ops
+	FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- text[]: operator classes
+
+CREATE OPERATOR CLASS text_array_overlap_ops
+	DEFAULT FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <&> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS text_array_jaccard_ops
+	FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- tsvector: operator classes
+
+CREATE OPERATOR CLASS tsvector_overlap_ops
+	DEFAULT FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <&> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS tsvector_jaccard_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- attributes: operator classes
+
+CREATE OPERATOR CLASS attributes_overlap_ops
+	DEFAULT FOR TYPE attributes USING matchcount AS
+	OPERATOR 1 <&> (attributes, attribute_query) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_attribute_set(internal);
 -- end of generated
 
 -- what an index is and attains

@@ -27,7 +27,8 @@ struct Served {
 };
 const Served served[] = {{Method::exact, {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}},
                          {Method::ivfadc, {Metric::l2, Metric::inner_product, Metric::cosine}},
-                         {Method::graph, {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}}};
+                         {Method::graph, {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}},
+                         {Method::matchcount, {Metric::l2, Metric::cosine, Metric::l1}}};
 
 ParameterList options_of(Method method)
 {

@@ -21,15 +21,19 @@ my %searches = (
 	items_hashes => [ 'id % 3 = 1', 'v', '<+>' ],
 	items_bits => [ 'true', 'b', '<%>' ],
 	items_bit_graph => [ 'true', 'b', '<~>' ],
-	items_note => [ 'true', 'note', '<~~>' ]);
-my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph', 'items_note');
+	items_note => [ 'true', 'note', '<~~>' ],
+	items_tags => [ 'true', 'tags', '<&>' ],
+	items_traits => [ 'true', 'traits', '<&>' ]);
+my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph', 'items_note', 'items_tags', 'items_traits');
 my @approximate = ('items_ivfadc', 'items_codes', 'items_graph', 'items_hashes');
 
 # Rows number $from to $to of `items`, as a query.
 sub row_values
 {
 	my ($from, $to) = @_;
-	return "SELECT i AS id, repeat('n', i % 30) AS note, v, (binary_quantize(v - array_fill(-5, ARRAY[16])::vector) || binary_quantize(v - array_fill(4, ARRAY[16])::vector))::bit(32) AS b
+	return "SELECT i AS id, repeat('n', i % 30) AS note, v, (binary_quantize(v - array_fill(-5, ARRAY[16])::vector) || binary_quantize(v - array_fill(4, ARRAY[16])::vector))::bit(32) AS b,
+			ARRAY(SELECT i * d % 31 FROM generate_series(1, i % 7) d) AS tags,
+			attributes('x', i % 97, 'y', i % 53, 'kind', chr(97 + i % 5)) AS traits
 		FROM generate_series($from, $to) i, LATERAL (SELECT ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16) AS v) drawn";
 }
 
@@ -41,7 +45,7 @@ sub fill_database
 	$table_options //= '';
 	$node->safe_psql($db, "CREATE EXTENSION IF NOT EXISTS pgwarp");
 	$node->safe_psql($db, $_) for split /;/, qq{
-		CREATE $kind TABLE items (id int PRIMARY KEY, note text, v vector(16), b bit(32)) $table_options;
+		CREATE $kind TABLE items (id int PRIMARY KEY, note text, v vector(16), b bit(32), tags int[], traits attributes) $table_options;
 		INSERT INTO items @{[ row_values(1, 1500) ]};
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
@@ -52,14 +56,16 @@ sub fill_database
 		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);
 		CREATE INDEX items_bit_graph ON items USING graph (b bit_hamming_ops) INCLUDE (id);
 		CREATE INDEX items_note ON items USING matchcount (note);
+		CREATE INDEX items_tags ON items USING matchcount (tags);
+		CREATE INDEX items_traits ON items USING matchcount (traits);
 		DELETE FROM items WHERE id % 50 = 0;
 		VACUUM (INDEX_CLEANUP ON) items;
 		INSERT INTO items @{[ row_values(2001, 2100) ]}};
 	return;
 }
 
-# The answers to searches for eight rows, each with $limit rows: a line for each named index. For bits and texts, of which
-# many rows are equally far, the line has the distances; a graph of bits is searched whole.
+# The answers to searches for eight rows, each with $limit rows: a line for each named index. For bits, texts, sets and
+# attributes, of which many rows are equally far, the line has the distances; a graph of bits is searched whole.
 sub found
 {
 	my ($node, $db, $limit, $settings, @indexes) = @_;
@@ -67,10 +73,11 @@ sub found
 	for my $index (@indexes)
 	{
 		my ($condition, $column, $operator) = @{ $searches{$index} };
-		my $shown = $column eq 'v' ? 'id' : "$column $operator q.$column";
+		my $distance = "$column $operator q.$column" . ($column eq 'traits' ? '::text::attribute_query' : '');
+		my $shown = $column eq 'v' ? 'id' : $distance;
 		push @lines, "$index " . $node->safe_psql($db, qq{$settings; @{[ $column eq 'b' ? 'SET pgwarp.graph_ef_search = 10000;' : '' ]}
 			SELECT string_agg(q.id || ':' || ids, ' ' ORDER BY q.id) FROM (SELECT * FROM items WHERE id <= 8) q,
-			LATERAL (SELECT string_agg(shown::text, ',') AS ids FROM (SELECT $shown AS shown FROM items WHERE $condition ORDER BY $column $operator q.$column LIMIT $limit) s) l});
+			LATERAL (SELECT string_agg(shown::text, ',') AS ids FROM (SELECT $shown AS shown FROM items WHERE $condition ORDER BY $distance LIMIT $limit) s) l});
 	}
 	return join("\n", @lines);
 }
@@ -91,7 +98,7 @@ sub uses_indexes
 	for my $index (sort keys %searches)
 	{
 		my ($condition, $column, $operator) = @{ $searches{$index} };
-		my $query = { b => "repeat('01', 16)::bit(32)", v => 'array_fill(1, ARRAY[16])::vector', note => "'nnn'" }->{$column};
+		my $query = { b => "repeat('01', 16)::bit(32)", v => 'array_fill(1, ARRAY[16])::vector', note => "'nnn'", tags => 'ARRAY[1, 2]', traits => "'x:[1,2] kind:a'" }->{$column};
 		my $plan = $node->safe_psql($db, "SET enable_seqscan = off; SET enable_sort = off;
 			EXPLAIN (COSTS OFF) SELECT id FROM items WHERE $condition ORDER BY $column $operator $query LIMIT 20");
 		return 0 if $plan !~ /Scan using $index on items/;

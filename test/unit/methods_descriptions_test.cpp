@@ -12,6 +12,7 @@
 #include "methods/arrays.h"
 #include "methods/options.h"
 #include "methods_fixture.h"
+#include "part_fixture.h"
 #include "text_fixture.h"
 
 namespace pgwarp::test
@@ -55,6 +56,8 @@ IndexShape column_of(const MethodDescription& method, const Comparison& comparis
 OwnedRows rows_of(const Comparison& comparison)
 {
     if (comparison.element == ElementType::text) return random_texts(rows, 10, 3);
+    if (comparison.element == ElementType::set) return random_sets(rows, 10, width, 3);
+    if (comparison.element == ElementType::attribute_set) return random_attribute_sets(rows, 6, width, 3);
     if (is_list(comparison.element))
         return random_lists(rows, 10, width, comparison.element == ElementType::weighted_list, 3);
     const bool bits = comparison.element == ElementType::bit;

@@ -21,11 +21,16 @@ constexpr std::uint64_t growth = 8;
 // The same on a device, where a search takes about as long in a part of any size.
 constexpr std::uint64_t growth_on_device = 256;
 
-// The method of parts. On a device they are exact: copying makes them, a search of them leaves no row out, and the
-// device searches them beside the index.
+// The exact method of a device for parts: copying makes them, a search of them leaves no row out, and the device
+// searches them beside the index. Null: the parts are others.
+const MethodFactory* exact_parts_of(const MethodFactory& method, ElementType element)
+{
+    return is_list(element) ? nullptr : method.exact_parts;
+}
+
 const MethodFactory* method_of_parts(const MethodFactory& method, ElementType element, std::uint64_t rows)
 {
-    if (method.exact_parts != nullptr) return method.exact_parts;
+    if (const MethodFactory* exact = exact_parts_of(method, element)) return exact;
     const MethodFactory* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     const bool makes_parts = known->part_elements.has(element);
@@ -170,7 +175,9 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
                        std::span<const ArrayShape> arrays, const MethodFactory& used)
-    : shape(given), method(method_of_parts(used, given.element, rows)), exact_on_device(used.exact_parts != nullptr)
+    : shape(given),
+      method(method_of_parts(used, given.element, rows)),
+      exact_on_device(exact_parts_of(used, given.element) != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;

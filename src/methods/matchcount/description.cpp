@@ -20,6 +20,7 @@ constexpr int least_epsilon = 20000;  // millionths
 constexpr int least_delta = 1000;
 constexpr int fewest_buckets = 2;
 constexpr double cost_of_signature = 0.5;  // of a vector's comparison
+constexpr double cost_of_counters = 0.05;  // of a row's comparison
 
 constexpr const char* lsh_choices[] = {"stable", "rbh", nullptr};
 constexpr ValueDescription options[] = {
@@ -65,12 +66,21 @@ constexpr SettingDescription settings[] = {
      .is_effort = true},
 };
 
+constexpr ElementSet lists_of_parts = {ElementType::text, ElementType::set, ElementType::attribute_set};
 constexpr Comparison comparisons[] = {
-    {ElementType::text, Metric::edit},           {ElementType::text, Metric::edit_transpositions},
-    {ElementType::text, Metric::edit_substring}, {ElementType::text, Metric::gram_jaccard},
-    {ElementType::float32, Metric::l2},          {ElementType::float32, Metric::cosine},
-    {ElementType::float32, Metric::l1},          {ElementType::float16, Metric::l2},
-    {ElementType::float16, Metric::cosine},      {ElementType::float16, Metric::l1},
+    {ElementType::text, Metric::edit},
+    {ElementType::text, Metric::edit_transpositions},
+    {ElementType::text, Metric::edit_substring},
+    {ElementType::text, Metric::gram_jaccard},
+    {ElementType::float32, Metric::l2},
+    {ElementType::float32, Metric::cosine},
+    {ElementType::float32, Metric::l1},
+    {ElementType::float16, Metric::l2},
+    {ElementType::float16, Metric::cosine},
+    {ElementType::float16, Metric::l1},
+    {ElementType::set, Metric::overlap},
+    {ElementType::set, Metric::set_jaccard},
+    {ElementType::attribute_set, Metric::overlap},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -122,8 +132,12 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         if (!of_hashes && !of_values && !binning) return {};
         return refuse("hashes, epsilon, delta, buckets and lsh are options of vectors", "Texts are found by gram.");
     }
-    if (column.dimensions == 0) return check_hashes(given);
     const auto metric = static_cast<Metric>(column.metric);
+    if (is_of_parts(metric)) {
+        if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
+        return refuse("an index of sets or attributes has no options", "Its searches are exact.");
+    }
+    if (column.dimensions == 0) return check_hashes(given);
     if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);
     if (binning && metric != Metric::l1)
         return refuse("lsh = rbh is for the L1 distance", "Use the operator class vector_l1_ops or halfvec_l1_ops.");
@@ -134,14 +148,16 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
 
 ResultPromise promise_results(const ParameterList&, Metric metric)
 {
-    return is_of_text(metric) ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
+    const bool of_lists = is_of_text(metric) || is_of_parts(metric);
+    return of_lists ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
 }
 
 // Most searches of texts compare the rows of some lengths only, each with a few instructions a character. Searches of
-// vectors read all signatures.
+// sets and attributes read the counters of all rows, and the lists of some. Searches of vectors read all signatures.
 double compare_rows(const SearchCostInput& input)
 {
-    return input.element == ElementType::text ? input.rows / 4 : cost_of_signature * input.rows;
+    if (input.element == ElementType::text) return input.rows / 4;
+    return (is_list(input.element) ? cost_of_counters : cost_of_signature) * input.rows;
 }
 
 }  // namespace
@@ -149,7 +165,7 @@ double compare_rows(const SearchCostInput& input)
 constexpr MethodDescription matchcount_description = {
     .method = Method::matchcount,
     .name = "matchcount",
-    .comment = "inverted index of parts: text by edit distance, vectors by locality-sensitive hashes",
+    .comment = "inverted index of parts: text by edit distance, sets by overlap, vectors by locality-sensitive hashes",
     .options = options,
     .settings = settings,
     .comparisons = comparisons,
@@ -158,9 +174,9 @@ constexpr MethodDescription matchcount_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_rows,
-    .complete = {ElementType::text},
-    .takes_bound = {ElementType::text},
-    .stores_rows = {ElementType::text},
+    .complete = lists_of_parts,
+    .takes_bound = lists_of_parts,
+    .stores_rows = lists_of_parts,
 };
 
 }  // namespace pgwarp

@@ -1,9 +1,10 @@
 // The construction of the inverted index, and its lookups. Postings are distributed to parts by the first bits of their
 // keywords; then each part is sorted by itself, in the cache where keywords are hashed.
+#include "methods/matchcount/keyword_lists.h"
+
 #include <algorithm>
 #include <bit>
-
-#include "methods/matchcount/match_count.h"
+#include <vector>
 
 namespace pgwarp::matchcount
 {
@@ -187,10 +188,12 @@ std::vector<PartLists> sort_parts(const KeywordRows& rows, Parts& parts, std::ui
     return lists;
 }
 
-// Whether a position array over the universe takes less than half of the list array's memory.
-bool is_dense(std::uint64_t universe, std::uint64_t postings)
+// Whether a position array over the universe takes less than half of the list array's memory, or all keywords occur.
+bool is_dense(std::uint64_t universe, std::uint64_t postings, std::span<const PartLists> parts)
 {
-    return universe * sizeof(std::uint64_t) <= postings * sizeof(std::uint32_t) / 2;
+    std::uint64_t occurring = 0;
+    for (const PartLists& part : parts) occurring += part.keywords.size();
+    return occurring == universe || universe * sizeof(std::uint64_t) <= postings * sizeof(std::uint32_t) / 2;
 }
 
 // Returns the start of the list of each keyword of the universe, and the number of postings.
@@ -230,7 +233,7 @@ KeywordLists::KeywordLists(const KeywordRows& rows, ThreadPool& pool)
     const std::vector<PartLists> lists = sort_parts(rows, parts, list_array_.data(), pool);
     for (const PartLists& part : lists) most_repeats_ = std::max(most_repeats_, part.most_repeats);
     const std::uint64_t universe = std::uint64_t{parts.largest_keyword} + 1;
-    dense_ = is_dense(universe, postings());
+    dense_ = is_dense(universe, postings(), lists);
     if (dense_) {
         positions_ = positions_by_keyword(lists, universe, postings());
     } else {

@@ -4,6 +4,8 @@
 // Text is searched by edit distance, and every answer is exact: candidates by shared grams, verified, and where their
 // counts prove nothing, a comparison of all rows whose lengths allow it.
 //
+// Sets and attributes are searched by their common parts, exactly (protocol/part_rows.h).
+//
 // Vectors are searched by locality-sensitive hashes: the rows whose signatures agree with the query's on most functions
 // are candidates, which are ranked by their distances. Arrays, all but the first in row order:
 //   hashes f32, the parameters of the functions (vector_hashes.h); signatures u8 [rows][signature_bytes()], vectors f32
@@ -39,9 +41,15 @@ GramForm gram_form(const ParameterList& options);
 // Returns the form of the hash functions of an index of vectors. Throws BadRequest for invalid options.
 HashForm hash_form(const IndexShape& shape, const ParameterList& options);
 
+// Stores lists unchanged, in the arrays of methods/rows/stored_lists.h.
+std::unique_ptr<Builder> make_list_builder(const ParameterList& effective_options);
+
 std::unique_ptr<Builder> make_text_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const ParameterList& options,
                                              std::span<const ArrayShape> arrays);
+
+std::unique_ptr<Builder> make_part_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_part_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
 
 std::unique_ptr<Builder> make_vector_builder(const IndexShape& shape, const ParameterList& options);
 // Signs new rows by the functions of an index, its array `hashes`.
@@ -51,5 +59,7 @@ std::unique_ptr<Builder> make_vector_merge_builder(const IndexShape& shape, cons
 std::unique_ptr<Builder> make_vector_calibrator(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_vector_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
+// Returns the number of rows that a search of vectors ranks in an index of `rows` rows.
+std::size_t candidates_of(const SearchBatch& batch, std::size_t rows);
 
 }  // namespace pgwarp::matchcount

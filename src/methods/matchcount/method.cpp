@@ -9,28 +9,32 @@ namespace
 
 std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return is_list(shape.element) ? matchcount::make_text_builder(shape, options)
+    if (shape.element == ElementType::text) return matchcount::make_text_builder(shape, options);
+    return is_list(shape.element) ? matchcount::make_part_builder(shape, options)
                                   : matchcount::make_vector_builder(shape, options);
 }
 
 std::unique_ptr<Builder> make_merge_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return is_list(shape.element) ? matchcount::make_text_builder(shape, options)
+    return is_list(shape.element) ? make_builder(shape, options)
                                   : matchcount::make_vector_merge_builder(shape, options);
 }
 
 std::unique_ptr<Builder> make_calibrator(const IndexShape& shape, const ParameterList& options)
 {
-    if (is_list(shape.element)) throw BadRequest("searches of texts miss nothing that could be measured");
+    if (is_list(shape.element)) throw BadRequest("searches of lists miss nothing that could be measured");
     return matchcount::make_vector_calibrator(shape, options);
 }
 
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays)
 {
-    return is_list(shape.element) ? matchcount::make_text_searcher(shape, options, arrays)
+    if (shape.element == ElementType::text) return matchcount::make_text_searcher(shape, options, arrays);
+    return is_list(shape.element) ? matchcount::make_part_searcher(shape, arrays)
                                   : matchcount::make_vector_searcher(shape, options, arrays);
 }
+
+constexpr ElementSet lists = {ElementType::text, ElementType::set, ElementType::attribute_set};
 
 // Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)
@@ -49,7 +53,7 @@ const MethodFactory& matchcount_method()
                                        .make_merge_builder = make_merge_builder,
                                        .part_options = part_options,
                                        .make_calibrator = make_calibrator,
-                                       .part_elements = {ElementType::text}};
+                                       .part_elements = lists};
     return factory;
 }
 

@@ -1,11 +1,11 @@
 // Searches of the index method: they find a mirror's texts by the metric of the index.
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "methods/arrays.h"
+#include "methods/matchcount/count_workspaces.h"
 #include "methods/matchcount/gram_search.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/one_round.h"
@@ -42,29 +42,6 @@ bool read_within(const ParameterList& settings, std::uint32_t* within)
     *within = bound < no_edit_limit ? static_cast<std::uint32_t>(std::max(bound, 0.0)) : no_edit_limit;
     return bound >= 0;
 }
-
-// Workspaces that searches share, one after the other.
-class Workspaces
-{
-public:
-    CountWorkspace take()
-    {
-        const std::lock_guard lock(mutex_);
-        if (free_.empty()) return CountWorkspace();
-        CountWorkspace taken = std::move(free_.back());
-        free_.pop_back();
-        return taken;
-    }
-    void give_back(CountWorkspace workspace)
-    {
-        const std::lock_guard lock(mutex_);
-        free_.push_back(std::move(workspace));
-    }
-
-private:
-    std::mutex mutex_;
-    std::vector<CountWorkspace> free_;
-};
 
 class TextSearcher : public Searcher
 {
@@ -180,7 +157,7 @@ private:
     std::optional<StoredLists> stored_;  // until they are loaded
     std::optional<TextIndex> index_;     // afterwards
     mutable Dead dead_;
-    mutable Workspaces workspaces_;
+    mutable CountWorkspaces workspaces_;
 };
 
 }  // namespace

@@ -112,7 +112,7 @@ private:
         const double distance = canonical_distance(metric(), query, vectors_.data() + row * dimensions, dimensions);
         return metric() == Metric::cosine ? lower_bound(metric(), distance, 0, 1) : distance;
     }
-    std::size_t candidates_of(const SearchBatch& batch) const;
+    std::size_t candidates_of(const SearchBatch& batch) const { return matchcount::candidates_of(batch, rows_); }
     void compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin, std::size_t end,
                  CountGate& gate) const;
     std::vector<std::vector<CountedRow>> find_candidates(const SearchBatch& batch, std::size_t wanted,
@@ -129,15 +129,6 @@ private:
     BulkVector<std::uint8_t> signatures_;  // [rows][signature_bytes]
     BulkVector<float> vectors_;            // [rows][dimensions]
 };
-
-// Returns the number of rows that a search ranks. An index too small to be calibrated is searched whole.
-std::size_t VectorSearcher::candidates_of(const SearchBatch& batch) const
-{
-    std::int64_t candidates = batch.settings.get(parameter_candidates, 0);
-    if (candidates <= 0) candidates = batch.effort;
-    if (candidates <= 0) return rows_;
-    return std::min<std::size_t>(rows_, std::max<std::size_t>(static_cast<std::size_t>(candidates), batch.k));
-}
 
 // Offers the live rows of a block to the gate.
 void VectorSearcher::compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin,
@@ -263,6 +254,15 @@ void VectorSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
 }
 
 }  // namespace
+
+// An index too small to be calibrated is searched whole.
+std::size_t candidates_of(const SearchBatch& batch, std::size_t rows)
+{
+    std::int64_t candidates = batch.settings.get(parameter_candidates, 0);
+    if (candidates <= 0) candidates = batch.effort;
+    if (candidates <= 0) return rows;
+    return std::min<std::size_t>(rows, std::max<std::size_t>(static_cast<std::size_t>(candidates), batch.k));
+}
 
 std::unique_ptr<Searcher> make_vector_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays)

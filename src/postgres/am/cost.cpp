@@ -33,15 +33,13 @@ namespace
 constexpr double dimension_operators = 0.08;
 constexpr double gpu_speed_up = 400.0;
 constexpr double row_dimensions = 4.0;
-// A comparison of two texts of usual length costs as much as one of vectors with these dimensions.
-constexpr double text_dimensions = 64.0;
 // An upper bound of the cost of comparing all rows, as a share of a sequential scan: the engine compares all rows in
 // less time than the scan takes to read them. PostgreSQL doesn't count the TOAST pages of wide vectors; for these the
 // bound is smaller than their comparisons.
 constexpr double most_of_sequential_scan = 0.5;
 // The cost of returning a row, in units of cpu_operator_cost: sorting, look-up and the check of its visibility.
 constexpr double row_operators = 100.0;
-// An approximate method continues exactly beyond exact_from rows. Its usual effort is enough for usual_rows.
+// All rows are compared beyond exact_from rows. The usual effort of a search is enough for usual_rows.
 constexpr double exact_from = 1024.0;
 constexpr double usual_rows = 64.0;
 // The number assumed for a LIMIT that isn't known when the statement is planned.
@@ -133,26 +131,26 @@ Cost fetch_cost(PlannerInfo* root, const IndexPath* path, double rows)
 // The cost of comparing one row in the engine.
 Cost compare_cost(Relation index)
 {
-    const ElementType element = index_element_type(index);
-    double width = is_list(element) ? text_dimensions : index_dimensions(index);
-    if (element == ElementType::bit) width /= bits_of_word;
+    const KeyType key = index_key_type(index);
+    double width = key.list != nullptr ? key.list->width : index_dimensions(index);
+    if (key.element == ElementType::bit) width /= bits_of_word;
     const double speed_up = engine_has_gpu() ? gpu_speed_up : 1.0;
     return (width + row_dimensions) * dimension_operators * cpu_operator_cost / speed_up;
 }
 
-// The cost of the search for `found` rows, which comes before the first row. An approximate method compares more rows
-// when it has to find more, and searches exactly for very many. Approximate results are ranked by rows of the table.
+// The cost of the search for `found` rows, which comes before the first row. A search compares more rows when it has to
+// find more, and all of them for very many. Approximate results are ranked by rows of the table.
 Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
     const Cost row_cost = compare_cost(index);
-    const ElementType element = index_element_type(index);
-    const SearchCostInput input = {element, rows, index_stored_options(method, index), method_settings(method)};
+    const SearchCostInput input = {index_element_type(index), rows, index_stored_options(method, index),
+                                   method_settings(method)};
     const ResultPromise promise = method.result_promise(input.options, index_metric(index));
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));
-    const bool searches_all = method.complete.has(element) || found > exact_from;
+    const bool searches_all = found > exact_from;
     const double depth = Max(1.0, found / usual_rows);
     const Cost searching = searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost);
     if (promise.kind != ResultKind::approximate) return round_trip_cost + searching;

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/pg_amop.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
@@ -15,6 +16,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -131,6 +133,20 @@ bool is_known_before(PlannerInfo* root, Index relation, Node* expression)
            !contain_volatile_functions(expression) && !contain_subplans(expression);
 }
 
+// Returns the operator that orders the index, whose right side may be of another type than its key.
+Oid ordering_operator(const IndexOptInfo* index)
+{
+    CatCList* members =
+        SearchSysCacheList2(AMOPSTRATEGY, ObjectIdGetDatum(index->opfamily[0]), ObjectIdGetDatum(index->opcintype[0]));
+    Oid found = InvalidOid;
+    for (int i = 0; i < members->n_members && !OidIsValid(found); ++i) {
+        const auto* member = reinterpret_cast<Form_pg_amop>(GETSTRUCT(&members->members[i]->tuple));
+        if (member->amopstrategy == 1) found = member->amopopr;
+    }
+    ReleaseCatCacheList(members);
+    return found;
+}
+
 // Whether the arguments are the index's key and a query, in this order.
 bool are_key_and_query(PlannerInfo* root, const IndexOptInfo* index, Node* key, Node* query)
 {
@@ -190,8 +206,7 @@ OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, cons
     UpperBound bound;
     if (info->pseudoconstant || !split_bound(info->clause, &bound)) return nullptr;
     if (!is_known_before(root, index->rel->relid, bound.value)) return nullptr;
-    const Oid type = index->opcintype[0];
-    const Oid ordering = get_opfamily_member(index->opfamily[0], type, type, 1);
+    const Oid ordering = ordering_operator(index);
     if (!OidIsValid(ordering)) return nullptr;
     const DistanceArguments found = read_distance(bound.bounded, ordering, bound.value);
     if (found.arguments == NIL) return nullptr;

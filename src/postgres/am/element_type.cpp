@@ -105,6 +105,13 @@ bool find_element_type(Oid type, ElementType* element)
     return element_by_output(base, get_opfamily_proc(family, base, base, metric_support), element);
 }
 
+static void refuse_key(Relation index)
+{
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("index \"%s\" cannot have values of type %s", RelationGetRelationName(index),
+                           format_type_be(index->rd_opcintype[0]))));
+}
+
 ElementType index_element_type(Relation index)
 {
     ElementType element = ElementType::float32;
@@ -118,10 +125,16 @@ ElementType index_element_type(Relation index)
     } else {
         known = element_by_output(type, index_getprocid(index, 1, metric_support), &element);
     }
-    if (known) return element;
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("index \"%s\" cannot have values of type %s",
-                                                            RelationGetRelationName(index), format_type_be(type))));
+    if (!known) refuse_key(index);
+    return element;
+}
+
+KeyType index_key_type(Relation index)
+{
+    const ElementType element = index_element_type(index);
+    const ListType* list = find_list_type(element, index->rd_opcintype[0]);
+    if (is_list(element) && list == nullptr) refuse_key(index);
+    return {element, list};
 }
 
 }  // namespace pgwarp

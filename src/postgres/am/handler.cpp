@@ -118,6 +118,16 @@ PGWARP_FUNCTION(pgwarp_metric_gram_jaccard)
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::gram_jaccard));
 }
 
+PGWARP_FUNCTION(pgwarp_metric_overlap)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::overlap));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_set_jaccard)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::set_jaccard));
+}
+
 // Support function 2 returns the element type.
 PGWARP_FUNCTION(pgwarp_element_float32)
 {
@@ -137,4 +147,14 @@ PGWARP_FUNCTION(pgwarp_element_bit)
 PGWARP_FUNCTION(pgwarp_element_text)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::text));
+}
+
+PGWARP_FUNCTION(pgwarp_element_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::set));
+}
+
+PGWARP_FUNCTION(pgwarp_element_attribute_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::attribute_set));
 }

@@ -13,6 +13,7 @@
 extern "C" {
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 }
 
@@ -252,7 +253,15 @@ bool compares(Metric metric, ElementType element)
 {
     if (is_of_bits(metric)) return element == ElementType::bit;
     if (is_of_text(metric)) return element == ElementType::text;
+    if (metric == Metric::overlap) return element == ElementType::set || element == ElementType::attribute_set;
+    if (metric == Metric::set_jaccard) return element == ElementType::set;
     return element == ElementType::float32 || element == ElementType::float16;
+}
+
+// Returns the name of the SQL type of an index's key.
+const char* key_type_name(Relation index, ElementType element)
+{
+    return is_list(element) ? format_type_be(index->rd_opcintype[0]) : element_type_name(element);
 }
 
 }  // namespace
@@ -271,7 +280,7 @@ IndexShape index_shape(Relation index)
     if (!compares(index_metric(index), element)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
                         errmsg("index \"%s\" cannot compare values of type %s by its operator class's metric",
-                               RelationGetRelationName(index), element_type_name(element))));
+                               RelationGetRelationName(index), key_type_name(index, element))));
     }
     return shape;
 }
@@ -289,7 +298,7 @@ ParameterList index_build_options(Relation index, const IndexShape& shape)
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
     if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("recall is no option of an index of type %s", element_type_name(shape.element)),
+                        errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
                         errhint("Its answers are exact.")));
     }
     return options;

@@ -1,6 +1,7 @@
 // aminsert.
 #include "postgres/am/insert.h"
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/row_value.h"
 #include "postgres/client/delta_push.h"
 #include "postgres/merge/merge_worker.h"
@@ -34,7 +35,8 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         return false;
     }
     const bool has_included = has_included_columns(index);
-    const StoredRow row = index_stored_value(meta.shape, values[0], has_included ? max_included_bytes : 0);
+    const ListType* list = index_key_type(index).list;
+    const StoredRow row = index_stored_value(meta.shape, list, values[0], has_included ? max_included_bytes : 0);
     if (row.bytes != nullptr) {
         uint32 bytes = row.length;
         if (has_included) {

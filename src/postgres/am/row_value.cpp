@@ -1,9 +1,8 @@
-// Reads vectors of every element type, and text, for builds and inserts.
+// Reads vectors of every element type, and lists, for builds and inserts.
 #include "postgres/am/row_value.h"
 #include "methods/description.h"
 #include "postgres/storage/stored_value.h"
 #include "postgres/types/any_vector.h"
-#include "postgres/types/text_row.h"
 
 namespace pgwarp
 {
@@ -34,11 +33,6 @@ bool index_row_value(const IndexShape& shape, Datum value, float* out)
     return raw ? !zero : normalise(out, shape.dimensions);
 }
 
-RowView index_list_value(Datum value)
-{
-    return read_text_row(value);
-}
-
 // Writes a vector in the form of the delta logs. False when such a row isn't indexed.
 static bool write_stored_vector(const IndexShape& shape, Datum value, char* out)
 {
@@ -51,11 +45,11 @@ static bool write_stored_vector(const IndexShape& shape, Datum value, char* out)
     return indexed;
 }
 
-StoredRow index_stored_value(const IndexShape& shape, Datum value, Size room)
+StoredRow index_stored_value(const IndexShape& shape, const ListType* list, Datum value, Size room)
 {
     StoredRow stored = {nullptr, stored_value_bytes(shape)};
-    if (is_list(shape.element)) {
-        const RowView row = index_list_value(value);
+    if (list != nullptr) {
+        const RowView row = list->read_row(value);
         stored.length = static_cast<uint32>(sizeof(uint32) * row.word_count());
         stored.bytes = static_cast<char*>(palloc(stored.length + room));
         memcpy(stored.bytes, row.words, stored.length);

@@ -2,6 +2,7 @@
 #include "postgres/build/build.h"
 
 #include "postgres/am/callbacks.h"
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_arrays.h"
@@ -119,12 +120,11 @@ void run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* buil
 // Give the row to the engine. False when such a row has no place.
 bool send_row(RowCollector* collector, Tid address, ItemPointer tid, Datum value)
 {
-    const IndexShape& shape = collector->build->shape;
-    if (is_list(shape.element)) {
-        add_row(collector->sink, address, index_list_value(value));
+    if (collector->list != nullptr) {
+        add_row(collector->sink, address, collector->list->read_row(value));
         return true;
     }
-    if (!index_row_value(shape, value, next_row(collector->sink))) return false;
+    if (!index_row_value(collector->build->shape, value, next_row(collector->sink))) return false;
     add_row(collector->sink, tid);
     return true;
 }
@@ -161,6 +161,7 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
         MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
         if (!collector->build->begun) begin_engine_build(collector->build);
         collector->sink = open_row_sink(collector->build->token, collector->build->shape);
+        collector->list = index_key_type(index).list;
         MemoryContextSwitchTo(row);
     }
     MemoryContext outer = MemoryContextSwitchTo(collector->row_context);

@@ -3,6 +3,7 @@
 
 #include "postgres/build/engine_build.h"
 #include "postgres/build/included_sort.h"
+#include "postgres/types/list_value.h"
 
 extern "C" {
 #include "access/parallel.h"
@@ -16,6 +17,7 @@ namespace pgwarp
 struct RowCollector {
     EngineBuild* build;  // begun with the first row, so an empty table needs no engine
     RowSink* sink;
+    const ListType* list;    // null for vectors; known with the first row
     IncludedSort* included;  // null without included columns; owned by the caller
     UnplacedSort* unplaced;  // owned by the caller
     MemoryContext row_context;

@@ -187,7 +187,7 @@ bool check_structure(IndexCheck* check)
     read_delta_ends(check->index, check->meta, check->ends);
     check->unplaced_end = read_unplaced_end(check->index, check->meta);
     check_shapes(*check);
-    if (!check_arrays(*check) || !check_texts(*check) || !check_included(*check) || !check_links(*check)) return false;
+    if (!check_arrays(*check) || !check_lists(*check) || !check_included(*check) || !check_links(*check)) return false;
     if (!check_unplaced(*check) || !check_logs(*check)) return false;
     if (!check_tombstones(*check, *check->directory) || !check_tombstones(*check, check->directory->unplaced)) {
         return false;

@@ -56,7 +56,8 @@ bool check_list(ListWalk* lists, uint64 row)
     if (count > max_list_words) report_lists(*lists->check, "a list has too many words");
     if (!copy_bytes(&lists->words, lists->walk.begin * sizeof(uint32), count * sizeof(uint32), lists->list))
         return false;
-    const char* fault = text_fault({lists->list, static_cast<size_t>(count)});
+    const ElementType element = lists->check->meta.shape.element;
+    const char* fault = words_fault(element, {lists->list, static_cast<size_t>(count)});
     if (fault != nullptr) report_lists(*lists->check, fault);
     return true;
 }
@@ -87,9 +88,9 @@ void close_lists(const ListWalk& lists)
 
 }  // namespace
 
-bool check_texts(const IndexCheck& check)
+bool check_lists(const IndexCheck& check)
 {
-    if (check.meta.shape.element != ElementType::text || check.directory->rows == 0) return true;
+    if (!has_own_words(check.meta.shape.element) || check.directory->rows == 0) return true;
     ListWalk lists = open_lists(check);
     uint64 offset = 0;
     bool same = read_offset(&lists, 0, &offset);

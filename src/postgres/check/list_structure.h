@@ -1,4 +1,4 @@
-// Checks rows that are texts: their offsets, and each text by itself.
+// Checks rows that are texts, sets or attributes: their offsets, and each list by itself.
 #pragma once
 
 #include "postgres/check/check.h"
@@ -6,8 +6,8 @@
 namespace pgwarp
 {
 
-// Raises ERRCODE_INDEX_CORRUPTED unless the offsets of an index of text lie within its words and each row, also a dead
-// one, is a text. Other indexes pass. False when the index was changed meanwhile.
-bool check_texts(const IndexCheck& check);
+// Raises ERRCODE_INDEX_CORRUPTED unless the offsets of such an index lie within its words and the words of each row,
+// also a dead one, are valid. Other indexes pass. False when the index was changed meanwhile.
+bool check_lists(const IndexCheck& check);
 
 }  // namespace pgwarp

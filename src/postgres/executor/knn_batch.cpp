@@ -52,7 +52,7 @@ struct KnnBatchState {
     KnnBatchPlan plan;
     PlanState* child;
     ExprState* query;
-    ElementType element;  // of the query
+    KeyType key;  // of all indexes
     ExprState* limit;
     ExprState* offset;
     ExprState* within;    // null: the searches have no bound
@@ -119,7 +119,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     use_minimal_slot(state, executor);
     state->query = ExecInitExpr(state->plan.query, &node->ss.ps);
     Relation index = index_open(linitial_oid(state->plan.indexes), AccessShareLock);
-    state->element = index_element_type(index);
+    state->key = index_key_type(index);
     index_close(index, NoLock);
     state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
     state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
@@ -146,7 +146,7 @@ uint32 first_wanted(KnnBatchState* state)
     const int64 rows = Max(int64{1}, Min(limit + evaluate_count(state, state->offset, 0), int64{max_k}));
     if (!state->plan.filtered) return static_cast<uint32>(rows);
     // A deeper search for texts compares many more of them, one for vectors few more.
-    const int64 least = is_list(state->element) ? 1 : int64{unlimited_rows};
+    const int64 least = is_list(state->key.element) ? 1 : int64{unlimited_rows};
     return static_cast<uint32>(Min(Max(rows * 2, least), int64{max_k}));
 }
 
@@ -190,7 +190,7 @@ void prepare(KnnBatchState* state)
     for (uint32 i = 0; i < state->cache_count; ++i) {
         AnswerCache* cache = &state->caches[i];
         prepare_cache(state, cache, list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
-        const int length = query_length(state->element, cache->index);
+        const int length = query_length(state->key.element, cache->index);
         state->length = i == 0 || state->length == length ? length : -1;
     }
     state->prepared = true;
@@ -264,7 +264,7 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     bool is_null = false;
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
     const bool asks = !is_null && take_row_bound(state, batch);
-    const RowView query = asks ? view_query(state->element, value, state->length) : RowView{};
+    const RowView query = asks ? view_query(state->key, value, state->length) : RowView{};
     for (uint32 i = 0; query.count > 0 && i < state->cache_count; ++i) {
         const Metric metric = state->caches[i].metric;
         if (put_query(&batch->queries[i], batch->query_count, metric, query)) row->query = batch->query_count;
@@ -277,7 +277,7 @@ void take_queries(KnnBatchState* state, RowBatch* batch)
 {
     MemoryContext outer = MemoryContextSwitchTo(batch->context);
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        batch->queries[i] = make_query_rows(state->element, state->caches[i].dimensions, batch->row_count);
+        batch->queries[i] = make_query_rows(state->key.element, state->caches[i].dimensions, batch->row_count);
     }
     MemoryContextSwitchTo(outer);
     for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);

@@ -67,7 +67,7 @@ void fill_batch(QueryBatch* batch, void* state)
 void search_all(SearchTarget* target, VectorSource* source, uint32 k, ResultRows rows)
 {
     SearchInput input = {target, source, false};
-    source->wanted = target->reader->element;
+    source->wanted = target->reader->key.element;
     if ((source->element == ElementType::bit) != (source->wanted == ElementType::bit)) {
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("queries of type %s cannot be searched for in index \"%s\"",

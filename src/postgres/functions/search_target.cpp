@@ -13,6 +13,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "storage/predicate.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
@@ -106,14 +107,14 @@ void check_may_read(Relation heap, const Bitmapset* columns)
     }
 }
 
-// Raise an error for an index of text: the function takes vectors.
-static void refuse_text(Relation index)
+// Raise an error for an index of lists: the function takes vectors.
+static void refuse_lists(Relation index)
 {
-    if (index_element_type(index) != ElementType::text) return;
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-             errmsg("index \"%s\" is of text: the function serves indexes of vectors", RelationGetRelationName(index)),
-             errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
+    if (!is_list(index_element_type(index))) return;
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("index \"%s\" is of %s: the function serves indexes of vectors",
+                           RelationGetRelationName(index), format_type_be(index->rd_opcintype[0])),
+                    errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
 }
 
 SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
@@ -124,7 +125,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable(target->index);
-    refuse_text(target->index);
+    refuse_lists(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
     target->snapshot = RegisterSnapshot(active);
@@ -140,7 +141,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
 void check_query_dimensions(const SearchTarget* target, int dimensions)
 {
     const int own = index_dimensions(target->index);
-    if (dimensions != own) refuse_different_dims(target->reader->element, own, dimensions);
+    if (dimensions != own) refuse_different_dims(target->reader->key.element, own, dimensions);
 }
 
 void close_search_target(SearchTarget* target)

@@ -17,22 +17,45 @@ namespace
 
 // The widest bounds that few rows are expected within.
 constexpr double usual_edits = 8;
-constexpr double usual_gram_distance = 0.8;
+constexpr double usual_jaccard_distance = 0.8;  // of grams and of sets
+// Rows that share an element, where a bound asks for no more.
+constexpr Selectivity usual_sharing = 0.01;
+// PostgreSQL's guess stands.
+constexpr Selectivity unknown_share = -1;
 constexpr Selectivity usual_matched = 0.5;  // of the rows of a semi join
 
-bool is_wide(const RestrictInfo* info, Metric metric)
+// Whether every distance up to `farthest` is within a bound.
+bool holds_for_all(const UpperBound& bound, double value, double farthest)
 {
-    UpperBound bound = {};
-    if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return false;
-    const auto* value = castNode(Const, bound.value);
-    if (value->constisnull) return false;
-    const double most = metric == Metric::gram_jaccard ? usual_gram_distance : usual_edits;
-    return bound_as_double(value->constvalue, value->consttype) > most;
+    return bound.strict ? value > farthest : value >= farthest;
 }
 
-bool has_usual_bound(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info, Metric metric)
+// Returns the share of rows that is expected within a bound of this value.
+Selectivity share_within(Metric metric, const UpperBound& bound, double value)
 {
-    return find_bounded_distance(root, index, info) != nullptr && !is_wide(info, metric);
+    switch (metric) {
+        case Metric::overlap:
+            if (holds_for_all(bound, value, 0)) return 1;
+            return holds_for_all(bound, value, -1) ? usual_sharing : usual_within;
+        case Metric::set_jaccard:
+            if (holds_for_all(bound, value, 1)) return 1;
+            [[fallthrough]];
+        case Metric::gram_jaccard:
+            return value > usual_jaccard_distance ? unknown_share : usual_within;
+        default:
+            return value > usual_edits ? unknown_share : usual_within;
+    }
+}
+
+// The same for a clause, which may be no bound of the index's distance, or one that is not known yet.
+Selectivity share_within(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info, Metric metric)
+{
+    UpperBound bound = {};
+    if (find_bounded_distance(root, index, info) == nullptr) return unknown_share;
+    if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return usual_within;
+    const auto* value = castNode(Const, bound.value);
+    if (value->constisnull) return usual_within;
+    return share_within(metric, bound, bound_as_double(value->constvalue, value->consttype));
 }
 
 // Whether a clause asks whether a row has a match: then its selectivity is the share of rows that have one.
@@ -88,13 +111,16 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
     ListCell* cell;
     foreach (cell, rel->baserestrictinfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
-        if (!has_usual_bound(root, index, info, metric)) continue;
-        set_selectivity(root, info, usual_within);
+        const Selectivity share = share_within(root, index, info, metric);
+        if (share == unknown_share) continue;
+        set_selectivity(root, info, share);
         any = true;
     }
     foreach (cell, rel->joininfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
-        if (has_usual_bound(root, index, info, metric)) set_join_selectivity(root, rel, foreach_current_index(cell));
+        const Selectivity share = share_within(root, index, info, metric);
+        if (share == usual_within || share == usual_sharing)
+            set_join_selectivity(root, rel, foreach_current_index(cell));
     }
     return any;
 }

@@ -166,7 +166,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
     Cost search = path->path.startup_cost;
     if (bounds != NIL && searches_within(path->indexinfo)) {
-        within = Min(within, usual_within);
+        if (within < 1) within = Min(within, usual_within);
         search = Min(search, round_trip_cost + search * bounded_search);
     }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);

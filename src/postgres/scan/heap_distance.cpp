@@ -1,9 +1,7 @@
 // Fetches heap rows and evaluates the index's expressions on them.
 #include "postgres/scan/heap_distance.h"
 
-#include "postgres/am/element_type.h"
 #include "postgres/types/any_vector.h"
-#include "postgres/types/text_row.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -17,7 +15,7 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     auto* reader = static_cast<HeapReader*>(palloc0(sizeof(HeapReader)));
     reader->heap = heap;
     reader->snapshot = snapshot;
-    reader->element = index_element_type(index);
+    reader->key = index_key_type(index);
     // Preparation simplifies expressions, which may run functions in them.
     const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
     reader->info = BuildIndexInfo(index);
@@ -86,7 +84,7 @@ const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimens
     Datum key;
     if (!slot_key(reader, slot, &key)) return nullptr;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
-    const AnyVector vector = read_any_vector(reader->element, key);
+    const AnyVector vector = read_any_vector(reader->key.element, key);
     const float* floats = width_of(vector) == dimensions ? floats_of(vector) : nullptr;
     MemoryContextSwitchTo(outer);
     return floats;
@@ -132,7 +130,7 @@ bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowVie
     Datum key;
     if (!fetch_row(reader, tid) || !slot_key(reader, reader->slot, &key)) return false;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
-    *distance = text_row_distance(metric, query, key);
+    *distance = reader->key.list->distance(metric, query, key);
     MemoryContextSwitchTo(outer);
     return true;
 }

@@ -3,9 +3,8 @@
 
 #include "postgres/postgres_headers.h"
 
-#include "numeric/metric.h"
+#include "postgres/am/element_type.h"
 #include "postgres/am/table_owner.h"
-#include "protocol/rows.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -19,7 +18,7 @@ namespace pgwarp
 struct HeapReader {
     Relation heap;
     Snapshot snapshot;
-    ElementType element;
+    KeyType key;
     IndexInfo* info;
     EState* estate;
     ExprState* predicate;  // of a partial index, prepared when needed

@@ -2,8 +2,7 @@
 #include "postgres/scan/query_value.h"
 
 #include "postgres/types/any_vector.h"
-#include "postgres/types/text_row.h"
-#include "postgres/types/text_value.h"
+#include "postgres/types/list_row.h"
 
 namespace pgwarp
 {
@@ -13,19 +12,19 @@ int query_length(ElementType element, Relation index)
     return is_list(element) ? 0 : index_dimensions(index);
 }
 
-RowView view_query(ElementType element, Datum value, int length)
+RowView view_query(const KeyType& key, Datum value, int length)
 {
-    if (is_list(element)) return can_read_text(value) ? read_text_row(value) : RowView{};
-    const AnyVector vector = read_any_vector(element, value);
+    if (key.list != nullptr) return key.list->can_read_query(value) ? key.list->read_query(value) : RowView{};
+    const AnyVector vector = read_any_vector(key.element, value);
     if (vector.dim != length) return {};
     return dense_rows(floats_of(vector), 1, width_of(vector));
 }
 
-RowView copy_query(ElementType element, Datum value, int length)
+RowView copy_query(const KeyType& key, Datum value, int length)
 {
-    if (is_list(element)) return read_text_row(value);
-    const AnyVector vector = read_any_vector(element, value);
-    if (vector.dim != length) refuse_different_dims(element, length, vector.dim);
+    if (key.list != nullptr) return key.list->read_query(value);
+    const AnyVector vector = read_any_vector(key.element, value);
+    if (vector.dim != length) refuse_different_dims(key.element, length, vector.dim);
     auto* query = static_cast<float*>(palloc(sizeof(float) * width_of(vector)));
     copy_floats(vector, query);
     return dense_rows(query, 1, width_of(vector));
@@ -36,7 +35,7 @@ RowView blank_query(ElementType element, uint32 width)
     if (!is_list(element)) return dense_rows(static_cast<float*>(palloc0(sizeof(float) * width)), 1, width);
     auto* word = static_cast<uint32*>(palloc(sizeof(uint32)));
     pack_text({}, word);
-    return one_list_row(word, 1);
+    return one_list_row(word, element == ElementType::text ? 1 : 0);
 }
 
 bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* sent)

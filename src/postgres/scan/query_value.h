@@ -1,25 +1,24 @@
 // Queries: one row in the form of the SQL operator, and in the form that the engine takes. Both are views of one row of
-// any layout, so that callers need not tell vectors from text.
+// any layout, so that callers need not tell vectors from lists.
 #pragma once
 
 #include "postgres/postgres_headers.h"
 
-#include "numeric/metric.h"
-#include "protocol/rows.h"
+#include "postgres/am/element_type.h"
 
 namespace pgwarp
 {
 
-// Returns the number of dimensions that queries of the index must have, as SQL counts them; 0 for text.
+// Returns the number of dimensions that queries of the index must have, as SQL counts them; 0 for lists.
 int query_length(ElementType element, Relation index);
 
 // Returns a value as a view of one row; a view without rows where copy_query() raises an error. The memory is the
 // value's own or palloc'ed.
-RowView view_query(ElementType element, Datum value, int length);
-// Returns a palloc'ed copy of a value. Raises an error for a vector of other than `length` dimensions, and for a text
+RowView view_query(const KeyType& key, Datum value, int length);
+// Returns a palloc'ed copy of a value. Raises an error for a vector of other than `length` dimensions, and for a list
 // that is too long.
-RowView copy_query(ElementType element, Datum value, int length);
-// Returns a palloc'ed query for scans whose order is arbitrary: zeros[width], or the empty text.
+RowView copy_query(const KeyType& key, Datum value, int length);
+// Returns a palloc'ed query for scans whose order is arbitrary: zeros[width], or an empty text or list.
 RowView blank_query(ElementType element, uint32 width);
 
 // Writes the form that the engine takes to sent[dimensions]: of unit length under cosine. False when every order of

@@ -36,10 +36,11 @@ void check_scan(IndexScanDesc scan)
 void take_query(IndexScanDesc scan, const ScanKeyData& key)
 {
     Progress* now = &state_of(scan)->now;
-    const ElementType element = state_of(scan)->element;
+    const KeyType key_type = state_of(scan)->key;
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    now->query = now->null_query ? blank_query(element, now->dimensions)
-                                 : copy_query(element, key.sk_argument, query_length(element, scan->indexRelation));
+    now->query = now->null_query
+                     ? blank_query(key_type.element, now->dimensions)
+                     : copy_query(key_type, key.sk_argument, query_length(key_type.element, scan->indexRelation));
     const bool ordered = prepare_query(now->metric, now->query, &now->sent);
     now->arbitrary = now->null_query || !ordered;
     now->null_distance = now->null_query;
@@ -114,7 +115,7 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
     state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
-    state->element = index_element_type(index);
+    state->key = index_key_type(index);
     scan->opaque = state;
     // PostgreSQL leaves the allocation of these arrays to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));

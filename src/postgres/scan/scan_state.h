@@ -83,7 +83,7 @@ struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
     LimitHint hint;
-    ElementType element;       // of the query
+    KeyType key;
     HeapReader* heap;          // opened when needed
     IncludedReturn* included;  // null unless this is an index-only scan
     UnplacedRows* unplaced;    // null until the first one is asked for

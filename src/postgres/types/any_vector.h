@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Returns "vector", "halfvec", "bit" or "text".
+// Returns "vector", "halfvec" or "bit".
 const char* element_type_name(ElementType element);
 // Returns the dimensions of an index's column as SQL counts them: n for bit(n).
 int index_dimensions(Relation index);

@@ -35,7 +35,7 @@ PGWARP_FUNCTION(pgwarp_refuse_taken_names)
     using namespace pgwarp;
     const List* path = fetch_search_path(false);
     const Oid schema = path == NIL ? InvalidOid : linitial_oid(path);
-    const char* const names[] = {"vector", "halfvec"};
+    const char* const names[] = {"vector", "halfvec", "attributes", "attribute_query"};
     for (const char* name : names) {
         const Oid type =
             GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(schema));

@@ -2,6 +2,7 @@
 #include "postgres/types/text_row.h"
 
 #include "numeric/text_pattern.h"
+#include "postgres/types/list_row.h"
 #include "postgres/types/text_value.h"
 
 extern "C" {
@@ -17,18 +18,6 @@ static void check_interrupts(void*)
 }
 
 const EditPoll interrupt_poll = {check_interrupts, nullptr};
-
-RowView one_list_row(const uint32* words, uint32 count)
-{
-    auto* offsets = static_cast<uint64*>(palloc(sizeof(uint64) * 2));
-    offsets[0] = 0;
-    offsets[1] = count;
-    RowView row;
-    row.count = 1;
-    row.offsets = offsets;
-    row.words = words;
-    return row;
-}
 
 RowView read_text_row(Datum value)
 {

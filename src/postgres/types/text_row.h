@@ -13,8 +13,6 @@ namespace pgwarp
 // Lets PostgreSQL interrupt a long comparison.
 extern const EditPoll interrupt_poll;
 
-// Returns a view of one row that is a list of these words. It points to them and to palloc'ed memory.
-RowView one_list_row(const uint32* words, uint32 count);
 // Packs a text into a palloc'ed row. Raises 54000 for more than max_text_characters characters.
 RowView read_text_row(Datum text);
 // Returns the distance of a text to a query, a row of text alone in its view, as the metric's operator does.

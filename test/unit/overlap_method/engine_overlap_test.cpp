@@ -1,11 +1,12 @@
-// The life of an index of lists or texts, through the engine's protocol and mirrors: build, insert, delete, search,
-// continue, merge, crash. The engine's answers are compared with a plain scan of the test's rows.
+// The life of an index of lists, texts, sets or attributes, through the engine's protocol and mirrors: build, insert,
+// delete, search, continue, merge, crash. The engine's answers are compared with a plain scan of the test's rows.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "overlap_method/overlap_client.h"
+#include "part_fixture.h"
 #include "text_fixture.h"
 
 namespace pgwarp::test
@@ -17,28 +18,48 @@ constexpr std::uint32_t range = 300;
 constexpr std::size_t indexed = 700;
 constexpr std::size_t inserted = 900;
 
-// Lists of integers are rows of the method for tests, texts of matchcount.
-IndexShape shape_of(ElementType element, std::uint32_t words = 0)
+// Lists of integers are rows of the method for tests, the others of matchcount.
+struct Kind {
+    const char* name;
+    ElementType element;
+    Metric metric = Metric{};
+
+    bool is_of_integers() const { return element == ElementType::list || element == ElementType::weighted_list; }
+};
+
+IndexShape shape_of(const Kind& kind, std::uint32_t words = 0)
 {
-    if (element != ElementType::text) return list_shape(element == ElementType::weighted_list, words);
+    if (kind.is_of_integers()) return list_shape(kind.element == ElementType::weighted_list, words);
     IndexShape shape{};
     shape.method = Method::matchcount;
-    shape.element = element;
-    shape.metric = static_cast<std::uint8_t>(Metric::edit);
+    shape.element = kind.element;
+    shape.metric = static_cast<std::uint8_t>(kind.metric);
     return shape;
 }
 
-OwnedRows random_rows_of(ElementType element, std::size_t count, std::size_t most, unsigned seed)
+OwnedRows random_rows_of(const Kind& kind, std::size_t count, std::size_t most, unsigned seed)
 {
-    if (element != ElementType::text)
-        return random_lists(count, most, range, element == ElementType::weighted_list, seed);
-    return random_texts(count, most, seed);
+    if (kind.element == ElementType::text) return random_texts(count, most, seed);
+    if (kind.element == ElementType::set) return random_sets(count, most, range, seed);
+    if (kind.element == ElementType::attribute_set) return random_attribute_sets(count, most, 9, seed);
+    return random_lists(count, most, range, kind.element == ElementType::weighted_list, seed);
 }
 
-double distance_of(ElementType element, const RowView& query, const RowView& rows, std::size_t row)
+OwnedRows random_queries_of(const Kind& kind, std::size_t count, std::size_t most, unsigned seed)
 {
-    if (element != ElementType::text) return overlap_distance(query, 0, rows, row);
-    return plain_distance(text_of(query, 0), text_of(rows, row));
+    if (kind.element == ElementType::attribute_set) return random_queries(count, most, most, 9, seed);
+    return random_rows_of(kind, count, most, seed);
+}
+
+double distance_of(const Kind& kind, const RowView& query, const RowView& rows, std::size_t row)
+{
+    if (kind.element == ElementType::text) return plain_distance(text_of(query, 0), text_of(rows, row));
+    if (kind.element == ElementType::attribute_set)
+        return plain_overlap(query_of(query.list(0)), attributes_of(rows.list(row)));
+    if (kind.element != ElementType::set) return overlap_distance(query, 0, rows, row);
+    const Set a = set_of(query.list(0));
+    const Set b = set_of(rows.list(row));
+    return kind.metric == Metric::overlap ? plain_overlap(a, b) : plain_set_jaccard(a, b);
 }
 
 struct Live {
@@ -51,10 +72,12 @@ struct Live {
 class ListTable
 {
 public:
-    explicit ListTable(ElementType element)
-        : rows_(random_rows_of(element, indexed + inserted, 12, 3)), tids_(numbered_tids(0, indexed + inserted))
+    explicit ListTable(const Kind& kind_of_rows)
+        : kind(kind_of_rows),
+          rows_(random_rows_of(kind, indexed + inserted, 12, 3)),
+          tids_(numbered_tids(0, indexed + inserted))
     {
-        index.shape = shape_of(element, range);
+        index.shape = shape_of(kind, range);
         index.key = {1, 2, 3, -1, 77, MirrorDevice::best, 0};
     }
 
@@ -118,8 +141,7 @@ public:
     {
         std::vector<Live> live;
         const auto add = [&](std::size_t row, std::uint64_t place) {
-            if (!dead.contains(row))
-                live.push_back({distance_of(index.shape.element, query, all(), row), place, tids_[row]});
+            if (!dead.contains(row)) live.push_back({distance_of(kind, query, all(), row), place, tids_[row]});
         };
         for (std::size_t i = 0; i < index_rows.size(); ++i) add(index_rows[i], i);
         for (std::uint32_t log = 0; log < delta_log_count; ++log) {
@@ -165,6 +187,7 @@ public:
         version = 0;
     }
 
+    Kind kind;
     TestIndex index;
     BuiltIndex built;
     std::array<std::vector<std::size_t>, delta_log_count> logs;  // rows
@@ -216,7 +239,7 @@ void expect_results(const SearchOutcome& outcome, std::size_t query, std::size_t
 // Searches for some lists, in one batch, and expects the answers of the plain scan.
 void expect_truth(EngineClient& client, const ListTable& table, std::uint32_t k, unsigned seed = 11)
 {
-    const OwnedRows queries = random_rows_of(table.index.shape.element, 9, 20, seed);
+    const OwnedRows queries = random_queries_of(table.kind, 9, 20, seed);
     const SearchOutcome outcome = search_lists(client, table.request(queries.view(), k), queries.view());
     ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
     std::size_t first = 0;
@@ -229,7 +252,7 @@ void expect_truth(EngineClient& client, const ListTable& table, std::uint32_t k,
 // A query's rows one page after the other, until none is left.
 void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_t k)
 {
-    const OwnedRows query = random_rows_of(table.index.shape.element, 1, 20, 5);
+    const OwnedRows query = random_queries_of(table.kind, 1, 20, 5);
     const std::vector<Live> truth = table.truth(query.view());
     SearchRequest request = table.request(query.view(), k);
     request.mode = SearchMode::continuation;
@@ -248,7 +271,7 @@ void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_
     EXPECT_EQ(seen, truth.size());
 }
 
-class OverlapMethod : public testing::TestWithParam<ElementType>
+class OverlapMethod : public testing::TestWithParam<Kind>
 {
 };
 
@@ -335,7 +358,7 @@ TEST_P(LoadedTable, SearchesManyIndexesAtOnce)
     other.load(client);
     other.insert(0, 30);
     other.push(client, 3);
-    const OwnedRows queries = random_rows_of(GetParam(), 2, 20, 21);
+    const OwnedRows queries = random_queries_of(GetParam(), 2, 20, 21);
     SearchIndexesRequest request{};
     request.index_count = 2;
     request.query_count = 2;
@@ -418,7 +441,7 @@ TEST_P(OverlapMethod, OutlivesTheEngine)
     // Another engine has no mirror: everything is loaded from pages again.
     ServerProcess server;
     EngineClient client(server.path());
-    const OwnedRows query = random_rows_of(GetParam(), 1, 20, 5);
+    const OwnedRows query = random_queries_of(GetParam(), 1, 20, 5);
     EXPECT_EQ(search_lists(client, table.request(query.view(), 3), query.view()).reply.status, SearchStatus::need_load);
     table.load(client);
     table.pushed.fill(0);
@@ -439,7 +462,7 @@ TEST_P(OverlapMethod, HoldsNothing)
     const BuiltIndex built = build_lists(client, index, {}, none.view());
     EXPECT_EQ(built.reply.rows, 0U);
     load(client, index, built);
-    const OwnedRows query = random_rows_of(GetParam(), 1, 5, 2);
+    const OwnedRows query = random_queries_of(GetParam(), 1, 5, 2);
     EXPECT_TRUE(search_lists(client, list_request(index, query.view(), 4), query.view()).results.empty());
     // Lists without words are rows like others.
     const OwnedRows empty = random_rows_of(GetParam(), 3, 0, 1);
@@ -447,12 +470,15 @@ TEST_P(OverlapMethod, HoldsNothing)
     EXPECT_EQ(search_lists(client, list_request(index, query.view(), 4), query.view()).results.size(), 3U);
 }
 
-std::string kind_of_lists(const testing::TestParamInfo<ElementType>& element)
+std::string kind_of_lists(const testing::TestParamInfo<Kind>& kind)
 {
-    if (element.param == ElementType::text) return "text";
-    return element.param == ElementType::weighted_list ? "weighted" : "plain";
+    return kind.param.name;
 }
-const auto kinds = testing::Values(ElementType::list, ElementType::weighted_list, ElementType::text);
+const auto kinds =
+    testing::Values(Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
+                    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
+                    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+                    Kind{"attributes", ElementType::attribute_set, Metric::overlap});
 INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
 INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 

@@ -1,0 +1,14 @@
+// The build of an index of sets or attributes. It has no options.
+#include "methods/matchcount/matchcount.h"
+#include "methods/options.h"
+
+namespace pgwarp::matchcount
+{
+
+std::unique_ptr<Builder> make_part_builder(const IndexShape& shape, const ParameterList& options)
+{
+    require_options(matchcount_description, options, shape);
+    return make_list_builder({});
+}
+
+}  // namespace pgwarp::matchcount

@@ -1,0 +1,62 @@
+// Distances of sets: arrays of integers and of text, and tsvector.
+#include "postgres/fmgr_cpp.h"
+#include "postgres/types/set_value.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+template <SetKind kind>
+Datum distance_of_sets(FunctionCallInfo fcinfo, Metric metric)
+{
+    PG_RETURN_FLOAT8(SetsOf<kind>::distance(metric, PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)));
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+using pgwarp::Metric;
+using pgwarp::SetKind;
+
+PGWARP_FUNCTION(pgwarp_int4_array_overlap_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::int4_array>(fcinfo, Metric::overlap);
+}
+
+PGWARP_FUNCTION(pgwarp_int4_array_jaccard_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::int4_array>(fcinfo, Metric::set_jaccard);
+}
+
+PGWARP_FUNCTION(pgwarp_int8_array_overlap_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::int8_array>(fcinfo, Metric::overlap);
+}
+
+PGWARP_FUNCTION(pgwarp_int8_array_jaccard_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::int8_array>(fcinfo, Metric::set_jaccard);
+}
+
+PGWARP_FUNCTION(pgwarp_text_array_overlap_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::text_array>(fcinfo, Metric::overlap);
+}
+
+PGWARP_FUNCTION(pgwarp_text_array_jaccard_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::text_array>(fcinfo, Metric::set_jaccard);
+}
+
+PGWARP_FUNCTION(pgwarp_tsvector_overlap_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::lexemes>(fcinfo, Metric::overlap);
+}
+
+PGWARP_FUNCTION(pgwarp_tsvector_jaccard_distance)
+{
+    return pgwarp::distance_of_sets<SetKind::lexemes>(fcinfo, Metric::set_jaccard);
+}

@@ -44,9 +44,9 @@ std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,
                          std::span<const std::uint32_t> row)
 {
-    if (element == ElementType::attribute_set) return overlap_distance(count_matches(query, row));
+    if (element == ElementType::attribute_set) return distance_of_count(count_matches(query, row));
     const std::uint32_t common = count_common(query, row);
-    if (metric == Metric::overlap) return overlap_distance(common);
+    if (metric == Metric::overlap) return distance_of_count(common);
     return jaccard_distance_of_sets(common, query.size() / set_words, row.size() / set_words);
 }
 

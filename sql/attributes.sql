@@ -110,6 +110,15 @@ SET DateStyle = 'German';
 SET TimeZone = 'Asia/Tokyo';
 SET extra_float_digits = -15;
 SELECT attributes('n', n, 'o', o, 'p', p, 'e', e) FROM people LIMIT 1;
+-- a type whose output is called immutable, as that of cube is
+SET client_min_messages = warning;
+CREATE TYPE place;
+CREATE FUNCTION place_in(cstring) RETURNS place LANGUAGE internal IMMUTABLE STRICT AS 'point_in';
+CREATE FUNCTION place_out(place) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'point_out';
+CREATE TYPE place (INPUT = place_in, OUTPUT = place_out, LIKE = point);
+SELECT attributes('a', '(0.12345678901234567,1)'::place), '(0.12345678901234567,1)'::place;
+DROP TYPE place CASCADE;
+RESET client_min_messages;
 RESET DateStyle;
 RESET TimeZone;
 RESET extra_float_digits;

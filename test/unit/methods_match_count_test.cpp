@@ -286,6 +286,22 @@ TEST(MatchCount, TenThousandItems)
     for (const std::uint32_t k : {1U, 100U, 500U}) expect_right(index, items, k, {}, workspace);
 }
 
+// Many items that contain many keywords each: the lists of all of them together would take more memory than the index.
+TEST(MatchCount, ManyItemsOfManyKeywords)
+{
+    constexpr std::uint32_t keywords = 1000;
+    std::vector<Row> rows(40 * keywords);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) rows[row] = {row % keywords};
+    const Index index(rows);
+    const std::vector<Item> items(300, Item{1, keywords - 1});
+    CountWorkspace workspace;
+    const MatchCounts found = search_counts(index.lists, items, 1, {}, workspace);
+    ASSERT_EQ(found.rows.size(), 1U);
+    EXPECT_EQ(found.rows[0].row, 1U);
+    EXPECT_EQ(found.rows[0].count, items.size());
+    EXPECT_LE(workspace.lists.capacity(), 2 * items.size());
+}
+
 TEST(MatchCount, CountsAbove31BitsAreRefused)
 {
     const Index index({Row(1U << 20, 7)});

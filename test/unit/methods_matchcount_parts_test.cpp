@@ -422,6 +422,22 @@ TEST_P(PartIndexes, EndWhenCancelled)
     EXPECT_THROW(search(), Cancelled);
 }
 
+// So that a thread that serves clients leaves long queries to others.
+TEST_P(PartIndexes, LongQueriesCostMore)
+{
+    const Words words(60000);
+    const std::uint64_t offsets[2] = {0, words.size()};
+    RowView query;
+    query.count = 1;
+    query.offsets = offsets;
+    query.words = words.data();
+    batch.count = 1;
+    batch.lists = queries.view().row(0);
+    const double usual = index->searcher->search_cost(batch);
+    batch.lists = query;
+    EXPECT_GT(index->searcher->search_cost(batch), 100 * usual);
+}
+
 TEST_P(PartIndexes, HaveNoOptions)
 {
     const IndexShape shape = index->shape;

@@ -141,10 +141,25 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
     return {results.back().distance, places.back()};
 }
 
-double estimate_cost(const SearchSettings& settings, const RowView& query)
+namespace
+{
+
+RowView longest_of(const RowView& queries)
+{
+    std::size_t longest = 0;
+    for (std::size_t i = 1; queries.offsets != nullptr && i < queries.count; ++i)
+        if (queries.list(i).size() > queries.list(longest).size()) longest = i;
+    return queries.row(longest);
+}
+
+}  // namespace
+
+double estimate_cost(const SearchSettings& settings, const RowView& queries)
 {
     const Mirror& mirror = *settings.mirror;
-    const double values = mirror.row_values();
+    const RowView query = longest_of(queries);
+    // A comparison reads all words of a list.
+    const double values = mirror.row_values() + static_cast<double>(query.word_count());
     const auto snapshot = mirror.snapshot();
     if (settings.mode == SearchMode::continuation) {
         return 2.0 * values * static_cast<double>(mirror.rows() + snapshot->delta_rows());

@@ -41,8 +41,8 @@ struct SearchAnswer {
 SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
                            const SearchCursor& before);
 
-// Estimated float operations of a query.
-double estimate_cost(const SearchSettings& settings, const RowView& query);
+// Estimated float operations of a query, the longest of these.
+double estimate_cost(const SearchSettings& settings, const RowView& queries);
 
 // The number of queries, at least 1, whose results take about `bytes` when they are answered together.
 std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes);

@@ -15,7 +15,7 @@ constexpr std::size_t pieces_per_thread = 8;
 double target_cost(const SpreadTarget& target, const SpreadSearch& search)
 {
     if (!target.settings.mirror) return 0;
-    return estimate_cost(target.settings, search.queries.view().row(0)) * static_cast<double>(search.count);
+    return estimate_cost(target.settings, search.queries.view()) * static_cast<double>(search.count);
 }
 
 void search_target(SpreadTarget& target, const SpreadSearch& search, const CancelToken* cancel, ThreadPool& pool)

@@ -92,18 +92,16 @@ void IoThread::run_round()
 
 void IoThread::run_group(std::vector<RoundSearch>& group)
 {
-    double cost = 0;
-    try {
-        const RoundSearch& first = group.front();
-        cost = estimate_cost(first.settings, first.queries.view().row(0));
-    } catch (...) {
-        const ErrorReply error = describe_exception();
-        for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);
-        return;
-    }
     std::vector<RoundSearch> together;
     double together_cost = 0;
     for (RoundSearch& search : group) {
+        double cost = 0;
+        try {
+            cost = estimate_cost(search.settings, search.queries.view());
+        } catch (...) {
+            reply_error(search.connection, search.request_id, describe_exception());
+            continue;
+        }
         const double own_cost = cost * static_cast<double>(search.count);
         if (own_cost > inline_cost || search.count > most_inline_queries) {
             queue_search(std::move(search), cost);

@@ -7,6 +7,7 @@
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/part_search.h"
 #include "methods/rows/stored_lists.h"
+#include "protocol/part_rows.h"
 #include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
@@ -63,11 +64,12 @@ public:
         query.after = {after_distance, after_row};
         results = find(query);
     }
-    // Reads the counters of all rows, and the lists of some parts.
+    // Reads the counters of all rows, and a list for each item, which is taken to hold a sixteenth of the rows.
     double search_cost(const SearchBatch& batch) const override
     {
-        const double postings = static_cast<double>(index_->lists.postings()) / 16;
-        return static_cast<double>(batch.count) * (static_cast<double>(index_->lists.rows()) + postings);
+        const std::size_t words = shape_.element == ElementType::set ? set_words : item_words + set_words;
+        const double items = static_cast<double>(batch.lists.word_count()) / static_cast<double>(words);
+        return static_cast<double>(index_->lists.rows()) * (static_cast<double>(batch.count) + items / 16);
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 

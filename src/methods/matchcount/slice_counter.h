@@ -301,7 +301,9 @@ void count_rows(const KeywordLists& lists, std::span<const Item> items, std::uin
     const bool few = !sums_bitmaps && work.postings < lists.rows() / rows_a_posting;
     const unsigned bytes = bound < 1U << 8 ? 1 : bound < 1U << 16 ? 2 : 4;
     const std::uint64_t slices = std::uint64_t{lists.rows()} * bytes / workspace.slice_bytes + 1;
-    const bool whole = work.lists * slices > work.postings / postings_a_slice;
+    // Many items may share each list, and the lists of an item are kept one by one for slices only.
+    constexpr std::uint64_t most_lists = 1U << 18;
+    const bool whole = work.lists * slices > work.postings / postings_a_slice || work.lists > most_lists;
     collect_lists(lists, items, sums_bitmaps ? options.bitmaps : nullptr, !few && !whole, workspace);
     if (few) return count_sorted(dead, queue, workspace);
     const auto count = [&]<class Cell, unsigned lanes>() {

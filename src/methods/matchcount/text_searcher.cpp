@@ -95,9 +95,11 @@ public:
         const Dead::Use dead = dead_places(batch);
         results = find(batch, 0, *dead, {after_distance, after_row}, pool);
     }
+    // A step compares a character of a text with 64 of the query.
     double search_cost(const SearchBatch& batch) const override
     {
-        return 2.0 * static_cast<double>(batch.count) * static_cast<double>(index_->texts.texts().word_count());
+        const double steps = static_cast<double>(batch.count) + static_cast<double>(batch.lists.word_count()) / 64;
+        return 2.0 * steps * static_cast<double>(index_->texts.texts().word_count());
     }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {

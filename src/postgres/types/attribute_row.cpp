@@ -10,6 +10,7 @@ extern "C" {
 #include "datatype/timestamp.h"
 #include "funcapi.h"
 #include "utils/date.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
@@ -192,6 +193,25 @@ void add_text(AttributeBuilder* builder, const char* name, int name_length, Datu
     add_category(builder, name, name_length, bytes, length);
 }
 
+// Calls an output function under the default of extra_float_digits, on which the text of floats within values of types
+// such as cube depends.
+char* text_of_value(FmgrInfo* output, Datum value)
+{
+    const int digits = extra_float_digits;
+    char* volatile written = nullptr;
+    PG_TRY();
+    {
+        extra_float_digits = 1;
+        written = OutputFunctionCall(output, value);
+    }
+    PG_FINALLY();
+    {
+        extra_float_digits = digits;
+    }
+    PG_END_TRY();
+    return written;
+}
+
 void add_value(AttributeBuilder* builder, const char* name, int name_length, ValueReader* reader, Datum value)
 {
     if (reader->form < ValueForm::boolean) {
@@ -201,7 +221,7 @@ void add_value(AttributeBuilder* builder, const char* name, int name_length, Val
         const char* category = DatumGetBool(value) ? "true" : "false";
         add_category(builder, name, name_length, category, static_cast<int>(strlen(category)));
     } else if (reader->form == ValueForm::output) {
-        const char* category = OutputFunctionCall(&reader->output, value);
+        const char* category = text_of_value(&reader->output, value);
         add_category(builder, name, name_length, category, static_cast<int>(strlen(category)));
     } else {
         add_text(builder, name, name_length, value, reader->form == ValueForm::padded_text);

@@ -30,26 +30,6 @@ struct ValueDescription {
     int first_choice = 0;
 };
 
-// A setting of a session, pgwarp.NAME. A value other than the default goes to the searcher; of a boolean it goes there
-// as 1.
-struct SettingDescription {
-    ValueDescription value;
-    const char* parameter;         // its name in the settings of a search
-    const char* detail = nullptr;  // of the help
-    // Whether a value within the range is valid, for integers; null: all are. `refusal` is the detail of the error.
-    bool (*accepts)(int value) = nullptr;
-    const char* refusal = nullptr;
-    bool overrides_calibration = false;  // such a search does not promise pgwarp.recall
-    bool is_effort = false;              // the value is an effort of the calibration
-    bool ends_early = false;             // such a search of a complete method may miss rows
-};
-
-// A kind of rows and a metric that the method searches them by. There is an operator class for each.
-struct Comparison {
-    ElementType element;
-    Metric metric;
-};
-
 // A set of kinds of elements.
 class ElementSet
 {
@@ -73,6 +53,27 @@ private:
         return std::uint32_t{1} << static_cast<unsigned>(element);
     }
     std::uint32_t bits_ = 0;
+};
+
+// A setting of a session, pgwarp.NAME. A value other than the default goes to the searcher; of a boolean it goes there
+// as 1.
+struct SettingDescription {
+    ValueDescription value;
+    const char* parameter;         // its name in the settings of a search
+    const char* detail = nullptr;  // of the help
+    // Whether a value within the range is valid, for integers; null: all are. `refusal` is the detail of the error.
+    bool (*accepts)(int value) = nullptr;
+    const char* refusal = nullptr;
+    bool overrides_calibration = false;       // such a search does not promise pgwarp.recall
+    bool is_effort = false;                   // the value is an effort of the calibration
+    bool ends_early = false;                  // such a search of a complete method may miss rows
+    ElementSet elements = ElementSet::all();  // searches of other rows take no notice of the setting
+};
+
+// A kind of rows and a metric that the method searches them by. There is an operator class for each.
+struct Comparison {
+    ElementType element;
+    Metric metric;
 };
 
 // The purpose of a stored array. A method has at most one array of each role but `quantizer`.

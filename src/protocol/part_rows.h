@@ -175,7 +175,7 @@ inline std::uint32_t count_matches(std::span<const std::uint32_t> query, std::sp
 // Distances of the operators; smaller is nearer.
 inline double overlap_distance(std::uint32_t common)
 {
-    return -static_cast<double>(common);
+    return 0.0 - static_cast<double>(common);  // no negative zero
 }
 
 // The Jaccard distance of two sets of these sizes; two empty sets are equal.

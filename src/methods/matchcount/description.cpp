@@ -56,14 +56,16 @@ constexpr SettingDescription settings[] = {
      .detail =
          "off answers after one round: the texts that share most grams with the query, ranked by their distances.",
      .overrides_calibration = true,
-     .ends_early = true},
+     .ends_early = true,
+     .elements = {ElementType::text}},
     {.value = {.name = "matchcount_candidates",
                .help = "Rows that a search of vectors in a matchcount index compares by their distances.",
                .maximum = static_cast<int>(max_k)},
      .parameter = "candidates",
      .detail = "0 means as many as pgwarp.recall needs.",
      .overrides_calibration = true,
-     .is_effort = true},
+     .is_effort = true,
+     .elements = {ElementType::float32, ElementType::float16}},
 };
 
 constexpr ElementSet lists_of_parts = {ElementType::text, ElementType::set, ElementType::attribute_set};

@@ -21,6 +21,7 @@ namespace
 constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;   // queries
 constexpr std::int64_t widest_with_all = 96;  // the largest effort that is measured with all queries
+constexpr std::size_t queries_at_a_time = 8;  // of a thread that counts what they found
 constexpr double enough_recall = 0.9985;      // more effort is not worth measuring
 constexpr double most_moved = 1.15;           // factor between an effort and the width that takes its place
 
@@ -261,17 +262,21 @@ private:
         return results;
     }
 
+    float share_of(std::uint32_t number, std::span<const RowResult> results, std::size_t k) const
+    {
+        if (!input_.distances.empty()) return share_as_near(results, input_.distances[number], k);
+        // With fewer true neighbours than k, only the results of a search for that number count.
+        const auto truth = std::span(input_.truth[number]).first(std::min(k, input_.truth[number].size()));
+        const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[number];
+        return share_found(results, truth, own, width(truth.size()));
+    }
+
     std::vector<float> shares_of(const Results& results, std::size_t k) const
     {
         std::vector<float> shares(results.size());
-        for (std::size_t q = 0; q < shares.size(); ++q) {
-            const std::uint32_t number = numbers_[q];
-            // With fewer true neighbours than k, only the results of a search for that number count.
-            const auto truth = std::span(input_.truth[number]).first(std::min(k, input_.truth[number].size()));
-            const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[number];
-            shares[q] = input_.distances.empty() ? share_found(results[q], truth, own, width(truth.size()))
-                                                 : share_as_near(results[q], input_.distances[number], k);
-        }
+        pool_.parallel_for(shares.size(), queries_at_a_time, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t q = begin; q < end; ++q) shares[q] = share_of(numbers_[q], results[q], k);
+        });
         return shares;
     }
 

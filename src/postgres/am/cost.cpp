@@ -145,8 +145,9 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
     const Cost row_cost = compare_cost(index);
-    const SearchCostInput input = {index_element_type(index), rows, index_stored_options(method, index),
-                                   method_settings(method)};
+    const ElementType element = index_element_type(index);
+    const SearchCostInput input = {element, rows, index_stored_options(method, index),
+                                   method_settings(method, element)};
     const ResultPromise promise = method.result_promise(input.options, index_metric(index));
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));

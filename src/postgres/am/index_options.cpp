@@ -187,8 +187,9 @@ bool is_complete(Relation index, const ParameterList& settings)
 bool may_end_early(Relation index)
 {
     if (!is_complete(index)) return false;
+    const ElementType element = index_element_type(index);
     for (const SettingDescription& setting : access_method_of(index).settings) {
-        if (setting.ends_early) return true;
+        if (setting.ends_early && setting.elements.has(element)) return true;
     }
     return false;
 }

@@ -192,7 +192,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[7] = calibration_json(method, complete, *state.directory);
     values[8] = attainable_json(complete, state.calibration);
     // Nobody has measured how many rows searches miss that end early.
-    nulls[8] = is_complete(index) && !is_complete(index, method_settings(method));
+    nulls[8] = is_complete(index) && !is_complete(index, method_settings(method, state.meta.shape.element));
     const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};

@@ -120,23 +120,23 @@ void define_method_settings()
     }
 }
 
-bool add_method_settings(const MethodDescription& method, ParameterList* settings)
+bool add_method_settings(const MethodDescription& method, ElementType element, ParameterList* settings)
 {
     bool overrides = false;
     for (size_t i = 0; i < method.settings.size(); ++i) {
         const SettingDescription& setting = method.settings[i];
         const Variable& variable = variables[first_slot(method) + i];
-        if (is_default(setting.value, variable)) continue;
+        if (is_default(setting.value, variable) || !setting.elements.has(element)) continue;
         settings->set(setting.parameter, setting.value.kind == ValueKind::boolean ? 1 : variable.number);
         overrides = overrides || setting.overrides_calibration;
     }
     return overrides;
 }
 
-ParameterList method_settings(const MethodDescription& method)
+ParameterList method_settings(const MethodDescription& method, ElementType element)
 {
     ParameterList settings;
-    add_method_settings(method, &settings);
+    add_method_settings(method, element, &settings);
     return settings;
 }
 

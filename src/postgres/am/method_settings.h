@@ -9,11 +9,11 @@ namespace pgwarp
 // Defines the settings of all methods. Called by define_settings().
 void define_method_settings();
 
-// Adds the session's settings for searches of the method, but those at their defaults. True when one of them overrides
-// the effort that the calibration chooses.
-bool add_method_settings(const MethodDescription& method, ParameterList* settings);
+// Adds the session's settings for searches of rows of this element by the method, but those at their defaults. True
+// when one of them overrides the effort that the calibration chooses.
+bool add_method_settings(const MethodDescription& method, ElementType element, ParameterList* settings);
 
 // The same settings as a list of their own.
-ParameterList method_settings(const MethodDescription& method);
+ParameterList method_settings(const MethodDescription& method, ElementType element);
 
 }  // namespace pgwarp

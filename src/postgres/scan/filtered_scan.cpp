@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
@@ -33,8 +34,8 @@ bool exact_is_cheaper(Relation index, const IndexState& state, uint32 wanted)
 {
     const auto rows = static_cast<double>(state.rows);
     const MethodDescription& method = access_method_of(index);
-    const double compared =
-        method.compared_rows({state.meta.shape.element, Max(1.0, rows), state.options, method_settings(method)});
+    const double compared = method.compared_rows(
+        {state.meta.shape.element, Max(1.0, rows), state.options, method_settings(method, state.meta.shape.element)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
@@ -70,7 +71,8 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 bool searches_completely(IndexScanDesc scan)
 {
     if (!may_end_early(scan->indexRelation)) return is_complete(scan->indexRelation);
-    ParameterList settings = method_settings(access_method_of(scan->indexRelation));
+    ParameterList settings =
+        method_settings(access_method_of(scan->indexRelation), index_element_type(scan->indexRelation));
     set_within(&settings, state_of(scan)->now.within);
     return is_complete(scan->indexRelation, settings);
 }
@@ -109,7 +111,8 @@ bool reads_to_end(IndexScanDesc scan, const IndexState& state)
     const auto rows = static_cast<uint64>(limit_page_rows(state_of(scan)->hint));
     const uint64 placed = count_placed(state);
     ParameterList settings;
-    const bool finds_all = placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, &settings);
+    const bool finds_all =
+        placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, state.meta.shape.element, &settings);
     if (rows == 0 || searches_completely(scan) || finds_all) return false;
     return rows >= placed || (rows > most_approximate && rows >= placed / 2);
 }

@@ -1,6 +1,7 @@
 // Plans searches by the index's calibration.
 #include "postgres/scan/search_plan.h"
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/settings.h"
@@ -35,7 +36,7 @@ bool is_planned_complete(Relation index, const SearchRequest& request)
 {
     if (!may_end_early(index)) return is_complete(index);
     ParameterList settings = request.settings;
-    add_method_settings(access_method_of(index), &settings);
+    add_method_settings(access_method_of(index), index_element_type(index), &settings);
     return is_complete(index, settings);
 }
 
@@ -44,7 +45,7 @@ bool is_planned_complete(Relation index, const SearchRequest& request)
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.calibration;
-    const bool overridden = add_method_settings(access_method_of(index), &request->settings);
+    const bool overridden = add_method_settings(access_method_of(index), state.meta.shape.element, &request->settings);
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
@@ -66,7 +67,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
     const ResultPromise promise = promise_of(state);
     if (!has_rungs(is_planned_complete(index, *request), promise.kind))
         return plan_normal_search(index, state, wanted, request);
-    const bool overridden = add_method_settings(method, &request->settings);
+    const bool overridden = add_method_settings(method, state.meta.shape.element, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {

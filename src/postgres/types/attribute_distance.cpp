@@ -29,5 +29,5 @@ PGWARP_FUNCTION(pgwarp_match_count)
 
 PGWARP_FUNCTION(pgwarp_attributes_overlap_distance)
 {
-    PG_RETURN_FLOAT8(pgwarp::overlap_distance(pgwarp::match_count(fcinfo)) + 0.0);
+    PG_RETURN_FLOAT8(pgwarp::overlap_distance(pgwarp::match_count(fcinfo)));
 }

@@ -27,7 +27,7 @@ double attributes_row_distance(Metric, const RowView& query, Datum attributes)
     const PartsValue* parts = read_parts(attributes);
     const uint32 count = count_matches(query.list(0), parts->parts());
     free_parts(parts, attributes);
-    return overlap_distance(count) + 0.0;
+    return overlap_distance(count);
 }
 
 }  // namespace pgwarp

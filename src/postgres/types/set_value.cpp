@@ -141,10 +141,9 @@ uint32 common_elements(const Elements& a, const Elements& b)
     return common;
 }
 
-// The addition makes the zero of no common element a positive one.
 double distance_of_counts(Metric metric, uint32 common, Size a, Size b)
 {
-    return metric == Metric::overlap ? overlap_distance(common) + 0.0 : jaccard_distance_of_sets(common, a, b);
+    return metric == Metric::overlap ? overlap_distance(common) : jaccard_distance_of_sets(common, a, b);
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ SELECT q, a <&> q AS distance, match_count(a, q), pg_typeof(a <&> q), pg_typeof(
 		unnest(ARRAY['', 'age:[30,40]', 'age:39 sex:Female', 'age:"39" n:39', 'n:"39"', 'age:(39,40] sex:{Male,Other}', 'Age:39 other:(,) sex:female', 'age:(,) age:(,) age:40', 'sex:(,) age:{}', 'edu:{Masters,Bachelors,HS} sex:{Female,Male} age:{1,[38,39],50}']::attribute_query[]) q;
 SELECT NULL::attributes <&> 'a:1' AS null_row, 'a:1'::attributes <&> NULL AS null_query, ''::attributes <&> 'a:1' AS empty_row, ''::attributes <&> '' AS both;
 SELECT 'a:0'::attributes <&> 'a:-0 a:[-0,0] a:[0,0] a:(-1,0) a:(0,1)' AS zeros, 'a:inf'::attributes <&> 'a:(,) a:[1,] a:[1,inf) a:inf a:(,inf]' AS infinite;
+SELECT q, match_count(a, q) FROM (SELECT a, a::attribute_query AS q FROM (VALUES ('age:39 sex:Female "a b":"39" x:-inf y:""'::attributes)) r(a)) s;
 -- against multiranges
 CREATE FUNCTION pick(seed integer, most integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT abs(hashint4(seed)) % most';
 CREATE TABLE ranges AS SELECT i, ('{' || string_agg(r, ',') || '}') AS members FROM (SELECT i, (ARRAY['[', '('])[1 + pick(i * 50 + j, 2)]

@@ -1,6 +1,9 @@
 -- sets by an index: arrays and documents by common elements, and by the Jaccard distance
 SET client_min_messages = warning;
 SET pgwarp.verify_results = on;
+\getenv tests PG_ABS_SRCDIR
+\set plan_of :tests '/sql/include/plan_of.sql'
+\i :plan_of
 
 -- the operators
 SELECT '{1,2,3}'::int4[] <&> '{2,3,4}' AS two, '{1,2,2,2}'::int4[] <&> '{2,2}' AS once, '{1}'::int4[] <&> '{2}' AS none, '{}'::int4[] <&> '{1}' AS empty,
@@ -125,6 +128,12 @@ SELECT relname, live_rows, dead_rows FROM pg_index JOIN pg_class c ON c.oid = in
 SELECT method, rows, delta_rows, dead_rows, options, calibration, attainable_recall, drift FROM pgwarp_index_info('items_t');
 REINDEX TABLE items;
 SELECT * FROM all_compared();
+-- the largest queries, alone and in a batch
+SET enable_seqscan = off;
+SELECT id, i4 <&> ARRAY(SELECT generate_series(1, 32768)) AS distance FROM items ORDER BY i4 <&> ARRAY(SELECT generate_series(1, 32768)) LIMIT 1;
+SELECT i, n.* FROM (SELECT i, ARRAY(SELECT generate_series(i, 32767 + i)) AS q FROM generate_series(1, 10) i) l CROSS JOIN LATERAL
+	(SELECT id, i4 <&> q AS distance FROM items ORDER BY i4 <&> q LIMIT 1) n;
+RESET enable_seqscan;
 SELECT pgwarp_release('items_d'), pgwarp_prewarm('items_d') > 0 AS prewarmed;
 
 -- plans
@@ -134,9 +143,9 @@ EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY '{1,2}'::int4[] <%> i4 LIMIT 1
 EXPLAIN (COSTS OFF) SELECT id FROM items WHERE t <&> '{a,b}' <= -2;
 EXPLAIN (COSTS OFF) SELECT id FROM items WHERE set_jaccard_distance(d, 'w1 w2') < 0.5 ORDER BY d <%> 'w1 w2' LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT id FROM items WHERE -3 >= overlap_distance('{1,2,3}'::int8[], i8) AND kind = 3;
-EXPLAIN (COSTS OFF) SELECT b.id FROM queries a JOIN items b ON a.i4 <%> b.i4 <= 0.25;
-EXPLAIN (COSTS OFF) SELECT b.id FROM queries a JOIN items b ON b.t <&> a.t <= -2 AND b.kind = 3;
-EXPLAIN (COSTS OFF) SELECT n.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items ORDER BY d <&> q.d LIMIT 3) n;
+SELECT plan_of($$SELECT b.id FROM queries a JOIN items b ON a.i4 <%> b.i4 <= 0.25$$) AS plan;
+SELECT plan_of($$SELECT b.id FROM queries a JOIN items b ON b.t <&> a.t <= -2 AND b.kind = 3$$) AS plan;
+SELECT plan_of($$SELECT n.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items ORDER BY d <&> q.d LIMIT 3) n$$) AS plan;
 RESET enable_seqscan;
 CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
 DECLARE
@@ -149,7 +158,7 @@ $$ LANGUAGE plpgsql;
 ANALYZE items;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <&> ''{1,2}'' ' || bound) AS overlap FROM unnest(ARRAY['<= -3', '<= -2', '< -1', '<= -1', '< 0', '<= 0', '<= 1']) bound;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <%> ''{1,2}'' ' || bound) AS jaccard FROM unnest(ARRAY['<= 0', '<= 0.5', '< 0.9', '< 1', '<= 1']) bound;
-SELECT planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 <= -3') AS pairs;
+SELECT bound, planned_rows('SELECT FROM items a JOIN items b ON a.i4 <&> b.i4 ' || bound) AS pairs FROM unnest(ARRAY['<= -3', '< 0', '<= 0']) bound;
 DROP FUNCTION planned_rows;
 
 -- joins, in batches too
@@ -160,7 +169,7 @@ SELECT count(*), count(*) FILTER (WHERE found <> distances('d', '<&>', q, 3, fal
 SET pgwarp.batch_size = 16;
 SET enable_seqscan = off;
 SET enable_material = off;
-EXPLAIN (COSTS OFF) SELECT a.id AS a, b.id AS b FROM items a JOIN items b ON a.t <%> b.t <= 0.25 WHERE a.kind = 4;
+SELECT plan_of($$SELECT a.id AS a, b.id AS b FROM items a JOIN items b ON a.t <%> b.t <= 0.25 WHERE a.kind = 4$$) AS plan;
 CREATE TABLE pairs AS SELECT a.id AS a, b.id AS b FROM items a JOIN items b ON a.t <%> b.t <= 0.25 WHERE a.kind = 4;
 CREATE TABLE matches AS SELECT a.id AS a, b.id AS b FROM items a JOIN items b ON a.i8 <&> b.i8 <= -6 WHERE a.kind = 5;
 RESET enable_seqscan;
@@ -213,7 +222,7 @@ ALTER TABLE items ENABLE ROW LEVEL SECURITY;
 CREATE POLICY odd ON items TO regress_sets_reader USING (kind % 2 = 1);
 SET ROLE regress_sets_reader;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM items WHERE i4 <&> '{1,2}' <= -2;
+SELECT plan_of($$SELECT id FROM items WHERE i4 <&> '{1,2}' <= -2$$) AS plan;
 SELECT count(*), count(*) FILTER (WHERE kind % 2 = 0) AS hidden FROM items WHERE i4 <&> '{1,2}' <= -2;
 RESET enable_seqscan;
 RESET ROLE;
@@ -304,6 +313,6 @@ SELECT s FROM empty ORDER BY s <&> '{1}' LIMIT 2;
 SELECT live_rows, dead_rows FROM pgwarp_check('empty_s', true);
 RESET enable_seqscan;
 
-DROP FUNCTION made_set, wide, words, document, common, united, set_plan, distances, rows_within, compared, bounded, all_compared;
+DROP FUNCTION made_set, wide, words, document, common, united, set_plan, distances, rows_within, compared, bounded, all_compared, plan_of;
 DROP TABLE items, queries, others, parts, empty, pairs, matches;
 DROP DOMAIN tags, tag;

@@ -92,15 +92,16 @@ void run_whole(const PartSet& set, Counter& counter, const Plan& plan, Tables& t
     Measurement measurement(set, set.rows(), plan, pool);
     const BuildTimes built = counter.build(set, set.rows());
     std::vector<std::size_t> numbers;
-    for (const std::size_t number : {1, 16, 32, 64, 128, 256, 512, 1024})
+    for (const std::size_t number : {1, 16, 32, 64, 128, 256, 512, 1024, 10000})
         if (number <= std::min(counter.most_queries(), set.queries.size())) numbers.push_back(number);
+    const std::size_t whole = *std::find_if(numbers.rbegin(), numbers.rend(), [](std::size_t n) { return n <= 1024; });
     for (const std::size_t number : numbers) {
         measurement.search(counter, number);
         const SearchTimes& times = measurement.times();
         tables.queries.row(counter.device(), counter.name(), set.name, set.rows(), number, k, times.whole_s(),
                            1e3 * times.whole_s() / static_cast<double>(number), measurement.right(),
                            measurement.target_found());
-        if (number != numbers.back()) continue;
+        if (number != whole) continue;
         tables.stages.row(counter.device(), counter.name(), set.name, set.parts, set.rows(), number, k,
                           set.make_seconds, built.build_s, built.transfer_s, times.transfer_s, times.match_s,
                           times.select_s, measurement.right(), measurement.target_found());

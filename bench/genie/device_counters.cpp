@@ -179,7 +179,7 @@ class Product : public ListCounter
 public:
     using ListCounter::ListCounter;
     std::string name() const override { return "matchcount"; }
-    std::size_t most_queries() const override { return 1024; }
+    std::size_t most_queries() const override { return 10000; }
 
 private:
     void search_sent(const CountQueries& queries, std::uint32_t k, std::size_t repeat, SearchTimes& times,
@@ -256,7 +256,7 @@ public:
     std::string name() const override { return "matchcount, dense form"; }
     std::string device() const override { return "cuda"; }
     bool serves(const PartSet& set) const override { return set.buckets != 0; }
-    std::size_t most_queries() const override { return 1024; }
+    std::size_t most_queries() const override { return 10000; }
     BuildTimes build(const PartSet& set, std::size_t rows) override
     {
         const auto functions = static_cast<std::uint32_t>(set.offsets[1]);

@@ -8,7 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from plot import Drawer, plt, tidy
+from plot import Drawer, best_points, plt, recall_axis, tidy
 
 SETS = ["fashion", "sift", "titles", "tweets", "adult", "proteins"]
 PAPER_NAMES = {"fashion": "OCR", "sift": "SIFT", "titles": "DBLP", "tweets": "Tweets", "adult": "Adult"}
@@ -90,6 +90,8 @@ def draw_memory(drawer, rows):
         return
     bars = {}
     for row in rows:
+        if row["method"].endswith("a list"):  # as much as c-PQ
+            continue
         bars.setdefault(line_of(row), {})[row["data"]] = float(row["counter_bytes"]) + float(row["table_bytes"])
         bars.setdefault("32 bits a row", {})[row["data"]] = float(row["array_bytes"])
     figure, axes = plt.subplots(1, 1, figsize=(8, 4))
@@ -108,10 +110,16 @@ def draw_recall(drawer, rows):
     if not rows:
         return
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
-    for place, column in zip(axes, ("recall_at_k", "ratio")):
-        for label, points in lines_of(rows, lambda row: row["method"], column, "queries_per_second"):
-            place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label)
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        recalls = best_points([{**row, "recall": row["recall_at_k"]} for row in own], 0.5)
+        speeds = {speed for _, speed in recalls}
+        ratios = sorted((float(row["ratio"]), float(row["queries_per_second"])) for row in own if float(row["queries_per_second"]) in speeds)
+        for place, points in zip(axes, (recalls, ratios)):
+            if points:
+                place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=method)
     tidy(axes[0], "", "recall@10", "queries/s")
+    recall_axis(axes[0], 0.5)
     tidy(axes[1], "", "approximation ratio", "queries/s")
     axes[0].legend(fontsize=7)
     drawer.save(figure, "recall", f"{int(rows[0]['rows']):,} SIFT, one query at a time")
@@ -136,14 +144,16 @@ def draw(drawer, folder):
 
 
 def number(text):
-    """Three digits, as people write them."""
+    """Three or four digits."""
     try:
         value = float(text)
     except ValueError:
         return text
+    if value == float("inf"):  # no bound
+        return "-"
     if value == int(value) and abs(value) < 1e12:
         return f"{int(value):,}"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.{4 if 0.1 <= value < 10 else 3}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def markdown(head, lines):

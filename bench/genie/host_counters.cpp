@@ -1,3 +1,4 @@
+// Counters on the CPU.
 #include <algorithm>
 #include <chrono>
 #include <mutex>

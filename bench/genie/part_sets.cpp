@@ -1,3 +1,4 @@
+// Makes data sets and queries of parts: signatures of vectors, grams and words of texts, attributes of rows.
 #include "part_sets.h"
 
 #include <algorithm>
@@ -370,7 +371,7 @@ PartSet make_part_set(const std::string& name, const Sources& sources, std::size
     } else if (name == "tweets") {
         set = make_words(sources, queries);
     } else if (name == "adult") {
-        set = make_adult(sources, queries, sources.quick() ? 2 : 20, 50);
+        set = make_adult(sources, 10 * queries, sources.quick() ? 2 : 20, 50);
     } else {
         throw std::invalid_argument("unknown data: " + name);
     }

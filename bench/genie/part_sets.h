@@ -69,9 +69,9 @@ double recall_of(const Nearest& nearest, const Nearest& truth, std::size_t k);
 enum class Edits { substitutions, others };
 std::string with_edits(std::string text, std::size_t edits, Edits kind, std::mt19937& random);
 
-// sift, fashion, titles, tweets, proteins or adult (its rows `copies` times, numbers within +-reach of 1,024
-// intervals).
+// sift, fashion, titles, tweets, proteins or adult. Of adult there are ten times as many queries.
 PartSet make_part_set(const std::string& name, const Sources& sources, std::size_t queries, ThreadPool& pool);
+// The census rows `copies` times; items of numbers are ranges of +-`reach` of 1,024 intervals.
 PartSet make_adult(const Sources& sources, std::size_t queries, std::size_t copies, std::uint32_t reach);
 
 }  // namespace pgwarp::bench::genie

@@ -1,3 +1,4 @@
+// Reads the files of data sets, and generates small ones.
 #include "sources.h"
 
 #include <algorithm>

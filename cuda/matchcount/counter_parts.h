@@ -45,16 +45,25 @@ struct PartLaunch {
     std::uint32_t parts;
 };
 
-// Calls launch(PartLaunch) until all parts of all queries are launched. A launch has some blocks for each
-// multiprocessor, so that it does not run long, and so that the thresholds of the first parts serve the others; and at
-// most `most_parts` parts.
-template <class Launch>
-void for_each_launch(const CounterParts& parts, std::uint32_t queries, const Context& context, const Launch& launch,
-                     std::uint32_t most_parts = UINT32_MAX)
+// The most of a launch.
+struct LaunchLimits {
+    std::uint32_t blocks;
+    std::uint32_t parts = UINT32_MAX;
+};
+
+// Some blocks for each multiprocessor: a launch does not run long, and the thresholds of the first parts serve the
+// others.
+inline LaunchLimits usual_limits(const Context& context)
 {
-    const std::uint32_t blocks = static_cast<std::uint32_t>(context.multiprocessors()) * 16;
-    const std::uint32_t queries_at_a_time = std::min(queries, blocks);
-    const std::uint32_t parts_at_a_time = std::min(blocks / queries_at_a_time, most_parts);
+    return {static_cast<std::uint32_t>(context.multiprocessors()) * 16};
+}
+
+// Calls launch(PartLaunch) until all parts of all queries are launched.
+template <class Launch>
+void for_each_launch(const CounterParts& parts, std::uint32_t queries, const LaunchLimits& limits, const Launch& launch)
+{
+    const std::uint32_t queries_at_a_time = std::min(queries, limits.blocks);
+    const std::uint32_t parts_at_a_time = std::min(limits.blocks / queries_at_a_time, limits.parts);
     for (std::uint32_t query = 0; query < queries; query += queries_at_a_time)
         for (std::uint32_t part = 0; part < parts.count; part += parts_at_a_time)
             launch(PartLaunch{query, part, std::min(queries_at_a_time, queries - query),

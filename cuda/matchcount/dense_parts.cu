@@ -162,13 +162,13 @@ void launch(const DenseRows& rows, const DenseQueries& queries, const std::uint3
     const std::uint32_t groups = (queries.count + group - 1) / group;
     const auto kernel = dense_parts_kernel<Cell, group>;
     allow_shared_memory(kernel, SharedMemoryUse::before_caches);
-    const auto run = [&](const PartLaunch& launch) {
+    LaunchLimits limits = usual_limits(context);
+    limits.parts = static_cast<std::uint32_t>(most_launch_bytes / (std::size_t{parts.rows} * rows.functions));
+    for_each_launch(parts, groups, limits, [&](const PartLaunch& launch) {
         kernel<<<dim3(launch.queries, launch.parts), threads, shared_bytes<Cell, group>(parts.rows), stream>>>(
             rows, queries, wanted, parts, launch, k, thresholds, passed);
         check_launch("dense match counts of parts");
-    };
-    const std::size_t part_bytes = std::size_t{parts.rows} * rows.functions;
-    for_each_launch(parts, groups, context, run, static_cast<std::uint32_t>(most_launch_bytes / part_bytes));
+    });
 }
 
 }  // namespace

@@ -45,6 +45,24 @@ CounterParts parts_of(const KeywordListsView& lists, std::uint32_t queries, cons
     return counter_parts(lists.rows, sizeof(Cell), shared_bytes<Cell>(0), queries, section_rows, context);
 }
 
+// A launch takes about a millisecond of an H100, unless a single block takes longer.
+LaunchLimits limits_of(const CountQueries& queries, const CounterParts& parts, const Context& context)
+{
+    constexpr std::uint64_t most_postings = std::uint64_t{1} << 31;
+    LaunchLimits limits = usual_limits(context);
+    const std::uint64_t of_block = queries.postings / std::max(1U, parts.count) + 1;
+    const std::uint64_t fewest = static_cast<std::uint64_t>(context.multiprocessors()) * 2;
+    limits.blocks =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most_postings / of_block, fewest, limits.blocks));
+    return limits;
+}
+
+// The places of a query for searches of k rows.
+std::uint32_t places_of(const CounterParts& parts, std::uint32_t k)
+{
+    return parts.count * std::min(k, parts.rows);
+}
+
 __device__ Part part_of(const CounterParts& parts, std::uint32_t number)
 {
     return {number / parts.in_range, number % parts.in_range * parts.rows, parts.rows};
@@ -95,8 +113,10 @@ __global__ __launch_bounds__(count_threads<Cell>,
     const std::uint32_t number = launch.first_part + blockIdx.y;
     const Part part = part_of(parts, number);
     const RowFilter filter = filter_of(lists, queries, part, query);
-    float* scores = passed.scores + std::size_t{query} * passed.places + std::size_t{number} * k;
-    std::uint32_t* rows = passed.rows + std::size_t{query} * passed.places + std::size_t{number} * k;
+    const std::uint32_t places = min(k, part.rows);
+    const std::size_t place = std::size_t{query} * passed.places + std::size_t{number} * places;
+    float* scores = passed.scores + place;
+    std::uint32_t* rows = passed.rows + place;
     std::uint32_t slots = 0;
     if (filter.begin < filter.end) {
         BlockMemory<threads>& memory = block_memory<Cell>(part.rows);
@@ -113,7 +133,7 @@ __global__ __launch_bounds__(count_threads<Cell>,
                                  rows[slot] = first_row + row;
                              });
     }
-    for (std::uint32_t i = slots + threadIdx.x; i < k; i += threads) {
+    for (std::uint32_t i = slots + threadIdx.x; i < places; i += threads) {
         scores[i] = INFINITY;
         rows[i] = padding_id;
     }
@@ -216,7 +236,7 @@ std::size_t top_counts_workspace_bytes(const KeywordListsView& lists, const Coun
 {
     std::size_t bytes = 0;
     with_counters(lists, queries, context, [&](auto, auto, const CounterParts& parts) {
-        bytes = carved_bytes([&](Carver& carver) { (void)lay_out(queries.count, parts.count * k, k, carver); });
+        bytes = carved_bytes([&](Carver& carver) { (void)lay_out(queries.count, places_of(parts, k), k, carver); });
     });
     return bytes;
 }
@@ -229,13 +249,13 @@ void top_counts(const KeywordListsView& lists, const CountQueries& queries, std:
     with_counters(
         lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
             Carver carver(workspace);
-            const Layout layout = lay_out(queries.count, parts.count * k, k, carver);
-            const PassedRows passed{queries.count, parts.count * k, layout.scores, layout.rows};
+            const Layout layout = lay_out(queries.count, places_of(parts, k), k, carver);
+            const PassedRows passed{queries.count, places_of(parts, k), layout.scores, layout.rows};
             open_thresholds_kernel<<<(queries.count + 255) / 256, 256, 0, stream>>>(queries.least, queries.count,
                                                                                     layout.thresholds);
             check_launch("thresholds of counts");
             allow_shared_memory(top_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-            for_each_launch(parts, queries.count, context, [&](const PartLaunch& launch) {
+            for_each_launch(parts, queries.count, limits_of(queries, parts, context), [&](const PartLaunch& launch) {
                 top_counts_kernel<Cell, whole>
                     <<<dim3(launch.queries, launch.parts), count_threads<Cell>, shared_bytes<Cell>(parts.rows),
                        stream>>>(lists, queries, parts, launch, k, layout.thresholds, passed);
@@ -254,7 +274,7 @@ void rows_of_counts(const KeywordListsView& lists, const CountQueries& queries, 
     with_counters(
         lists, queries, context, [&]<class Cell, bool whole>(Cell, std::bool_constant<whole>, CounterParts parts) {
             allow_shared_memory(rows_of_counts_kernel<Cell, whole>, SharedMemoryUse::before_caches);
-            for_each_launch(parts, queries.count, context, [&](const PartLaunch& launch) {
+            for_each_launch(parts, queries.count, limits_of(queries, parts, context), [&](const PartLaunch& launch) {
                 rows_of_counts_kernel<Cell, whole>
                     <<<dim3(launch.queries, launch.parts), count_threads<Cell>, shared_bytes<Cell>(parts.rows),
                        stream>>>(lists, queries, parts, launch, capacity, out);

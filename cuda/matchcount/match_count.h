@@ -26,6 +26,8 @@ struct CountQueries {
     const RowWindow* windows = nullptr;    // [count]: rows outside are left out; null: all rows
     const std::uint32_t* least = nullptr;  // [count], >= 1: rows of smaller counts are left out; null: see each search
     const std::uint32_t* dead = nullptr;   // bit i: row i is left out; null: none
+    // About the most postings of a query, for the size of launches. 0: not many.
+    std::uint64_t postings = 0;
 };
 
 // Returns a bound of the counts of every row, from host memory. Throws BadRequest where it exceeds 2^31 - 1.

@@ -1,5 +1,6 @@
 // The registration of matchcount in the module's registry: the CPU's method with searchers of texts and of vectors on
 // the device with the most free memory.
+#include "matchcount/part_search.h"
 #include "matchcount/text_search.h"
 #include "matchcount/vector_search.h"
 #include "methods.h"
@@ -14,14 +15,15 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
                                         std::span<const ArrayShape> arrays)
 {
     Context& context = roomiest(contexts());
-    return is_list(shape.element) ? make_text_searcher(context, shape, arrays)
+    if (shape.element == ElementType::text) return make_text_searcher(context, shape, arrays);
+    return is_list(shape.element) ? make_part_searcher(context, shape, arrays)
                                   : make_vector_searcher(context, shape, options, arrays);
 }
 
 bool serves(const IndexShape& shape)
 {
-    if (!is_list(shape.element)) return true;
-    return shape.element == ElementType::text && static_cast<Metric>(shape.metric) == Metric::edit;
+    const auto metric = static_cast<Metric>(shape.metric);
+    return !is_list(shape.element) || metric == Metric::edit || metric == Metric::overlap;
 }
 
 }  // namespace

@@ -1,5 +1,14 @@
 \echo Use "ALTER EXTENSION pgwarp UPDATE TO '0.2.0'" to load this file. \quit
 
+-- a schema that has types of the new names is refused with a hint
+
+CREATE FUNCTION pgwarp_refuse_taken_names() RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+
+SELECT pgwarp_refuse_taken_names();
+
+DROP FUNCTION pgwarp_refuse_taken_names();
+
 -- functions under C names that no other library has
 
 CREATE OR REPLACE FUNCTION vector_in(cstring, oid, integer) RETURNS vector
@@ -514,6 +523,9 @@ CREATE FUNCTION attributes(record) RETURNS attributes
 
 CREATE FUNCTION attributes(text, VARIADIC "any") RETURNS attributes
 	AS 'MODULE_PATHNAME', 'pgwarp_attributes_of_pairs' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
+
+-- the text of attributes is also that of a query, which they meet wholly
+CREATE CAST (attributes AS attribute_query) WITH INOUT;
 
 CREATE FUNCTION match_count(attributes, attribute_query) RETURNS integer
 	AS 'MODULE_PATHNAME', 'pgwarp_match_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;

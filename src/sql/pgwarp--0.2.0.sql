@@ -831,6 +831,9 @@ CREATE FUNCTION attributes(record) RETURNS attributes
 CREATE FUNCTION attributes(text, VARIADIC "any") RETURNS attributes
 	AS 'MODULE_PATHNAME', 'pgwarp_attributes_of_pairs' LANGUAGE C IMMUTABLE PARALLEL SAFE COST 20;
 
+-- the text of attributes is also that of a query, which they meet wholly
+CREATE CAST (attributes AS attribute_query) WITH INOUT;
+
 CREATE FUNCTION match_count(attributes, attribute_query) RETURNS integer
 	AS 'MODULE_PATHNAME', 'pgwarp_match_count' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 

@@ -73,7 +73,7 @@ sub found
 	for my $index (@indexes)
 	{
 		my ($condition, $column, $operator) = @{ $searches{$index} };
-		my $distance = "$column $operator q.$column" . ($column eq 'traits' ? '::text::attribute_query' : '');
+		my $distance = "$column $operator q.$column" . ($column eq 'traits' ? '::attribute_query' : '');
 		my $shown = $column eq 'v' ? 'id' : $distance;
 		push @lines, "$index " . $node->safe_psql($db, qq{$settings; @{[ $column eq 'b' ? 'SET pgwarp.graph_ef_search = 10000;' : '' ]}
 			SELECT string_agg(q.id || ':' || ids, ' ' ORDER BY q.id) FROM (SELECT * FROM items WHERE id <= 8) q,

@@ -63,6 +63,13 @@ cmp_ok(length $updated, '>', 20000, 'members are listed');
 is($updated, $node->safe_psql('postgres', $members), 'updated catalogs are those of a new database');
 is(old("SELECT count(*) FROM pg_proc WHERE probin LIKE '%pgwarp' AND prosrc NOT LIKE 'pgwarp\\_%'"), 0, 'no function has a C name that others may have');
 
+# A table may have the name of a new type.
+$node->safe_psql('postgres', 'CREATE DATABASE taken');
+$node->safe_psql('taken', "CREATE EXTENSION pgwarp VERSION '0.1.0'; CREATE TABLE attributes (id int)");
+my ($taken, $out, $refusal) = $node->psql('taken', 'ALTER EXTENSION pgwarp UPDATE');
+like($refusal, qr/type "attributes" already exists in schema "public"\n.*SET SCHEMA/, 'a table with the name of a new type: refused');
+is($node->psql('taken', 'CREATE SCHEMA moved; ALTER EXTENSION pgwarp SET SCHEMA moved; ALTER EXTENSION pgwarp UPDATE'), 0, 'in another schema it is updated');
+
 # Nor does the library export any name but those of version 0.1.0 and its own.
 SKIP:
 {

@@ -1,6 +1,7 @@
 // The index method matchcount over sets and attributes: dictionaries, and answers compared with the definition.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "methods/arrays.h"
@@ -54,6 +55,7 @@ void expect_equal(const std::vector<RowResult>& found, std::span<const RowResult
     for (std::size_t i = 0; i < found.size(); ++i) {
         ASSERT_EQ(found[i].row, wanted[i].row) << "result " << i;
         ASSERT_EQ(found[i].distance, wanted[i].distance) << "result " << i;
+        ASSERT_FALSE(found[i].distance == 0 && std::signbit(found[i].distance));
     }
 }
 

@@ -20,14 +20,14 @@ PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool
     return index;
 }
 
-std::vector<Item> items_of(const PartIndex& index, std::span<const std::uint32_t> query)
+std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element, std::span<const std::uint32_t> query)
 {
     std::vector<Item> items;
     const auto add = [&](std::uint64_t name, std::uint64_t first, std::uint64_t last) {
-        const Item item = index.dictionary.find(name, first, last);
+        const Item item = dictionary.find(name, first, last);
         if (item.first <= item.last) items.push_back(item);
     };
-    if (index.element == ElementType::set) {
+    if (element == ElementType::set) {
         for (std::size_t at = 0; at < query.size(); at += set_words) {
             const std::uint64_t element = part_number(query.data() + at);
             add(no_name, element, element);
@@ -44,9 +44,9 @@ std::vector<Item> items_of(const PartIndex& index, std::span<const std::uint32_t
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,
                          std::span<const std::uint32_t> row)
 {
-    if (element == ElementType::attribute_set) return overlap_distance(count_matches(query, row));
+    if (element == ElementType::attribute_set) return distance_of_count(count_matches(query, row));
     const std::uint32_t common = count_common(query, row);
-    if (metric == Metric::overlap) return overlap_distance(common);
+    if (metric == Metric::overlap) return distance_of_count(common);
     return jaccard_distance_of_sets(common, query.size() / set_words, row.size() / set_words);
 }
 

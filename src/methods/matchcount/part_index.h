@@ -8,6 +8,7 @@
 #include "methods/matchcount/keyword_bitmaps.h"
 #include "methods/matchcount/part_dictionary.h"
 #include "numeric/metric.h"
+#include "protocol/part_rows.h"
 
 namespace pgwarp::matchcount
 {
@@ -30,9 +31,15 @@ struct PartIndex {
 // `ranked`: the rows of an index of this shape.
 PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool& pool);
 
-// Returns the items of a valid query that contain a part of the index. The ranges of an item of attributes become items
-// of their own: a row has one value of a name, and the ranges are disjoint, so that the row is counted once.
-std::vector<Item> items_of(const PartIndex& index, std::span<const std::uint32_t> query);
+// Returns the items of a valid query that contain a part of the dictionary. The ranges of an item of attributes become
+// items of their own: a row has one value of a name, and the ranges are disjoint, so that the row is counted once.
+std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element, std::span<const std::uint32_t> query);
+
+// The distance under the overlap metric; that of no common part is a positive zero.
+inline double distance_of_count(std::uint32_t count)
+{
+    return overlap_distance(count) + 0.0;
+}
 
 // The distance of a valid row and a valid query.
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,

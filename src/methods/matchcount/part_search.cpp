@@ -35,10 +35,10 @@ std::vector<RowResult> search_overlap(const PartIndex& index, const PartQuery& q
 {
     CountOptions options;
     if (!find_options(index, query, &options)) return {};
-    const std::vector<Item> items = items_of(index, query.words);
+    const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     std::vector<RowResult> found;
     for (const CountedRow& row : search_counts(index.lists, items, query.k, query.dead, workspace, options).rows)
-        found.push_back({overlap_distance(row.count), row.row});
+        found.push_back({distance_of_count(row.count), row.row});
     return found;
 }
 
@@ -125,7 +125,7 @@ private:
 
 std::vector<RowResult> search_jaccard(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace)
 {
-    const std::vector<Item> items = items_of(index, query.words);
+    const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     CountOptions options;
     options.bitmaps = &index.bitmaps;
     options.cancel = query.cancel;

@@ -132,17 +132,32 @@ void add_canonical_scores(const WeightedLists& lists, std::span<const WeightedIt
 
 }  // namespace
 
-FixedPointScores fixed_point_scores(const WeightedLists& lists, std::span<const WeightedItem> items)
+FixedPointScores fixed_point_scale(const WeightedLists& lists, std::span<const WeightedItem> items)
 {
     FixedPointScores scores;
-    scores.sums.resize(lists.keywords().rows());
     choose_scale(lists, items, scores);
+    return scores;
+}
+
+bool scale_item(const WeightedLists& lists, const WeightedItem& item, int exponent, std::size_t* number, double* weight)
+{
+    if (lists.list(item.keyword).largest == 0) return false;  // the scale is not made for such an item
+    *number = lists.keywords().numbers({item.keyword, item.keyword}).first;
+    *weight = std::ldexp(double{item.weight}, exponent);
+    return true;
+}
+
+FixedPointScores fixed_point_scores(const WeightedLists& lists, std::span<const WeightedItem> items)
+{
+    FixedPointScores scores = fixed_point_scale(lists, items);
+    scores.sums.resize(lists.keywords().rows());
     for (const WeightedItem& item : items) {
+        std::size_t number = 0;
+        double weight = 0;
+        if (!scale_item(lists, item, scores.exponent, &number, &weight)) continue;
         const WeightedLists::List list = lists.list(item.keyword);
-        if (list.largest == 0) continue;  // the scale is not made for such an item
-        const double scaled = std::ldexp(double{item.weight}, scores.exponent);
         for (std::size_t i = 0; i < list.rows.size(); ++i)
-            scores.sums[list.rows[i]] += static_cast<std::int32_t>(std::nearbyint(scaled * list.weights[i]));
+            scores.sums[list.rows[i]] += static_cast<std::int32_t>(std::nearbyint(weight * list.weights[i]));
     }
     return scores;
 }

@@ -31,6 +31,7 @@ public:
     WeightedLists(const WeightedRows& rows, ThreadPool& pool);
 
     const KeywordLists& keywords() const { return keywords_; }
+    std::span<const float> weights() const { return weights_; }  // of the postings of all lists
     // The postings of a keyword, ascending by row; postings of one row are in the row's order.
     struct List {
         std::span<const std::uint32_t> rows;
@@ -57,6 +58,12 @@ struct FixedPointScores {
 };
 
 FixedPointScores fixed_point_scores(const WeightedLists& lists, std::span<const WeightedItem> items);
+// The same without the sums.
+FixedPointScores fixed_point_scale(const WeightedLists& lists, std::span<const WeightedItem> items);
+// Returns the number of an item's list, and its weight as it is multiplied with those of the postings. False where it
+// adds nothing to a sum.
+bool scale_item(const WeightedLists& lists, const WeightedItem& item, int exponent, std::size_t* number,
+                double* weight);
 
 struct ScoredRow {
     std::uint32_t row;

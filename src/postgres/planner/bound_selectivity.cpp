@@ -83,13 +83,14 @@ RelOptInfo* parent_of(const PlannerInfo* root, const RelOptInfo* rel)
     return root->simple_rel_array[root->append_rel_array[rel->relid]->parent_relid];
 }
 
-// One row for each outer row. Joins are estimated by the clauses of parents: of partitioned tables, inheritance and
-// UNION ALL. A child's join clauses are its parent's, in the same order.
-void set_join_selectivity(const PlannerInfo* root, const RelOptInfo* rel, int place)
+// The share usual_within stands for one row for each outer row. Joins are estimated by the clauses of parents: of
+// partitioned tables, inheritance and UNION ALL. A child's join clauses are its parent's, in the same order.
+void set_join_selectivity(const PlannerInfo* root, const RelOptInfo* rel, int place, Selectivity share)
 {
     const int count = list_length(rel->joininfo);
     for (; rel != nullptr && list_length(rel->joininfo) == count; rel = parent_of(root, rel)) {
-        set_selectivity(root, list_nth_node(RestrictInfo, rel->joininfo, place), 1.0 / Max(1.0, rel->tuples));
+        set_selectivity(root, list_nth_node(RestrictInfo, rel->joininfo, place),
+                        share == usual_within ? 1.0 / Max(1.0, rel->tuples) : share);
     }
 }
 
@@ -119,8 +120,7 @@ bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* ind
     foreach (cell, rel->joininfo) {
         auto* info = lfirst_node(RestrictInfo, cell);
         const Selectivity share = share_within(root, index, info, metric);
-        if (share == usual_within || share == usual_sharing)
-            set_join_selectivity(root, rel, foreach_current_index(cell));
+        if (share != unknown_share) set_join_selectivity(root, rel, foreach_current_index(cell), share);
     }
     return any;
 }

@@ -17,9 +17,9 @@ namespace pgwarp
 inline constexpr Selectivity usual_within = 0.001;
 
 // Sets the selectivity of the relation's clauses that bound a distance of this index, as far as the bound is not known
-// to be a wide one: of conditions to usual_within, to more where a bound asks for any common element, and to 1 where
-// all rows are within it; of join clauses to one row for each outer row. Returns whether any condition of the relation
-// was among them: then the rows of relation and paths are to be estimated again.
+// to be a wide one: of conditions to usual_within, of join clauses to one row for each outer row; of both to more where
+// any common element is enough, and to 1 where all rows are within the bound. Returns whether any condition of the
+// relation was among them: then the rows of relation and paths are to be estimated again.
 bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, Metric metric);
 
 // Estimates the rows of the relation, and of its present paths, again.

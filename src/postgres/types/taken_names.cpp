@@ -1,4 +1,5 @@
-// Refuses CREATE EXTENSION in a schema that already has types of these names, for example pgvector's.
+// Refuses CREATE EXTENSION and ALTER EXTENSION UPDATE in a schema that already has types of these names, for example
+// pgvector's.
 #include "postgres/fmgr_cpp.h"
 
 extern "C" {
@@ -16,13 +17,15 @@ namespace pgwarp
 namespace
 {
 
-[[noreturn]] void refuse_schema(const char* type, Oid schema, const char* extension)
+[[noreturn]] void refuse_schema(const char* type, Oid schema, const char* extension, bool updating)
 {
     ereport(ERROR,
             (errcode(ERRCODE_DUPLICATE_OBJECT),
              errmsg("type \"%s\" already exists in schema \"%s\"", type, get_namespace_name(schema)),
              extension != nullptr ? errdetail("It belongs to extension \"%s\".", extension) : 0,
-             errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA pgwarp;")));
+             updating ? errhint("Move pgwarp first: CREATE SCHEMA pgwarp; ALTER EXTENSION pgwarp SET SCHEMA pgwarp;")
+                      : errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA "
+                                "pgwarp;")));
 }
 
 }  // namespace
@@ -36,12 +39,17 @@ PGWARP_FUNCTION(pgwarp_refuse_taken_names)
     const List* path = fetch_search_path(false);
     const Oid schema = path == NIL ? InvalidOid : linitial_oid(path);
     const char* const names[] = {"vector", "halfvec", "attributes", "attribute_query"};
+    bool updating = false;
     for (const char* name : names) {
         const Oid type =
             GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(schema));
         if (!OidIsValid(type)) continue;
         const Oid extension = getExtensionOfObject(TypeRelationId, type);
-        refuse_schema(name, schema, OidIsValid(extension) ? get_extension_name(extension) : nullptr);
+        if (creating_extension && extension == CurrentExtensionObject) {
+            updating = true;
+            continue;
+        }
+        refuse_schema(name, schema, OidIsValid(extension) ? get_extension_name(extension) : nullptr, updating);
     }
     PG_RETURN_VOID();
 }

@@ -482,6 +482,63 @@ const auto kinds =
 INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
 INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 
+RowView one_row(const Words& words, const std::uint64_t (&offsets)[2])
+{
+    RowView row;
+    row.count = 1;
+    row.offsets = offsets;
+    row.words = words.data();
+    return row;
+}
+
+// Rows and queries that no backend makes are refused, and the engine goes on.
+class MalformedParts : public OverlapMethod
+{
+protected:
+    MalformedParts()
+    {
+        table.create(client);
+        table.load(client);
+    }
+    void expect_refused(const Words& words, bool row, bool query)
+    {
+        const std::uint64_t offsets[2] = {0, words.size()};
+        const RowView view = one_row(words, offsets);
+        if (row) {
+            EXPECT_THROW(send_list_delta(client, table.index, 0, 0, numbered_tids(0, 1), view), EngineError);
+            EXPECT_THROW(build_lists(client, table.index, numbered_tids(0, 1), view), EngineError);
+        }
+        if (query) {
+            EXPECT_THROW(search_lists(client, table.request(view, 3), view), EngineError);
+        }
+    }
+
+    TestServer server;
+    EngineClient client{server.path()};
+    ListTable table{GetParam()};
+};
+
+TEST_P(MalformedParts, AreRefused)
+{
+    const bool sets = GetParam().element == ElementType::set;
+    expect_refused({0, 1, 0, 5, 0}, true, true);
+    expect_refused(Words(max_list_words + 4), true, true);
+    expect_refused({0, 9, 0, 1, 0, 8, 0, 1}, true, sets);
+    expect_refused({0, 9, 0, 1, 0, 9, 0, 2}, true, sets);
+    if (!sets) {
+        expect_refused(words_of(AttributeQuery{{1, {{3, 2}}}}), false, true);
+        expect_refused(words_of(AttributeQuery{{1, {{2, 4}, {3, 5}}}}), false, true);
+        expect_refused({0, 1, is_range | 2, 0, 1, 0, 2}, false, true);
+    }
+    expect_truth(client, table, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lists, MalformedParts,
+                         testing::Values(Kind{"overlap", ElementType::set, Metric::overlap},
+                                         Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+                                         Kind{"attributes", ElementType::attribute_set, Metric::overlap}),
+                         kind_of_lists);
+
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)
 {

@@ -194,6 +194,10 @@ CREATE INDEX ON others USING matchcount (v);
 ANALYZE others;
 EXPLAIN (COSTS OFF) SELECT id FROM others WHERE v <~~> 'aabbc' <= 2;
 SELECT count(*) = (SELECT count(*) FROM (SELECT v <~~> 'aabbc' AS d FROM others OFFSET 0) t WHERE d <= 2) AS same FROM others WHERE v <~~> 'aabbc' <= 2;
+-- near rows are few however large the table: it is not read in the hope to meet one soon
+UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'others'::regclass;
+SELECT plan_of($$SELECT EXISTS (SELECT FROM others WHERE v <~~> 'aabbc' <= 2)$$) AS plan;
+SELECT plan_of($$SELECT id FROM others WHERE v <~~> 'aabbc' <= 2 LIMIT 1$$) AS plan;
 CREATE TABLE parts (id integer, title text) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1500);
 CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (1500) TO (5000);

@@ -88,6 +88,8 @@ EXPLAIN (COSTS OFF) SELECT id FROM titles ORDER BY 'a word' <<~~>> title LIMIT 1
 EXPLAIN (COSTS OFF) SELECT id FROM titles ORDER BY title >>~~<< 'a word' LIMIT 10;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE 'a word' <<~~>> title <= 1;
 SELECT plan_of($$SELECT id FROM titles WHERE title <<~~>> 'a word' <= 1$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE substring_edit_distance('a word', title) <= 1$$) AS plan;
+SELECT plan_of($$SELECT id FROM titles WHERE substring_edit_distance(title, 'a word') <= 1$$) AS plan;
 SELECT plan_of($$SELECT a.q, t.id FROM queries a JOIN titles t ON a.q <<~~>> t.title <= 1$$) AS plan;
 RESET enable_seqscan;
 SELECT * FROM compared('>>~~<<', 1);
@@ -95,6 +97,8 @@ SELECT * FROM compared('>>~~<<', 10);
 SELECT * FROM compared('>>~~<<', 3000);
 SELECT * FROM bounded('$1 <<~~>> title <= 1');
 SELECT * FROM bounded('2 > title >>~~<< $1');
+SELECT * FROM bounded('substring_edit_distance($1, title) <= 1');
+SELECT * FROM bounded('contained_edit_distance(title, $1) < 2');
 INSERT INTO titles SELECT i, i % 10, made_text(i) || ' and more' FROM generate_series(2301, 2500) i;
 SELECT * FROM compared('>>~~<<', 10);
 SELECT * FROM bounded('$1 <<~~>> title <= 1');

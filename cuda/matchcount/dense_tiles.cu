@@ -184,6 +184,7 @@ __global__ __launch_bounds__(threads, 1) void tiles_kernel(DenseRows rows, const
     const std::uint32_t in_chunk = bitmaps_of_chunk(rows.universe);
     const std::uint32_t chunks = (rows.functions + chunk_functions - 1) / chunk_functions;
     const std::uint32_t query = blockIdx.y * tile_queries + threadIdx.x;
+    const bool counts = query / 32 * 32 < codes.queries;  // warps without a query make bitmaps only
     uint4* present = bitmaps;  // the chunk that is counted
     uint4* next = bitmaps + in_chunk;
     uint4* last = bitmaps + 2 * in_chunk;
@@ -204,7 +205,7 @@ __global__ __launch_bounds__(threads, 1) void tiles_kernel(DenseRows rows, const
             codes_of_query += codes.padded;
             __syncthreads();
             empty(last, rows.universe);
-            add_chunk(counter, pairs, static_cast<std::uint32_t>(__cvta_generic_to_shared(present)));
+            if (counts) add_chunk(counter, pairs, static_cast<std::uint32_t>(__cvta_generic_to_shared(present)));
             add_row(next, rows.universe, value);
             uint4* const counted = present;
             present = next;

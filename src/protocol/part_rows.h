@@ -172,10 +172,10 @@ inline std::uint32_t count_matches(std::span<const std::uint32_t> query, std::sp
     return count;
 }
 
-// Distances of the operators; smaller is nearer.
+// Distances of the operators; smaller is nearer. Integers have no negative zero, which GCC 12 makes of 0.0 - common.
 inline double overlap_distance(std::uint32_t common)
 {
-    return 0.0 - static_cast<double>(common);  // no negative zero
+    return static_cast<double>(-static_cast<std::int64_t>(common));
 }
 
 // The Jaccard distance of two sets of these sizes; two empty sets are equal.

@@ -370,6 +370,16 @@ TEST(Matchcount, LeavesDeadRowsOut)
     }
 }
 
+// So that a thread that serves clients leaves long queries to others.
+TEST(Matchcount, LongQueriesCostMore)
+{
+    ThreadPool pool(1);
+    const Index index = text_index(many_texts(9), pool);
+    const Queries usual({Text(20, U'a')}, 1);
+    const Queries longer({Text(60000, U'a')}, 1);
+    EXPECT_GT(index.searcher->search_cost(longer.batch), 100 * index.searcher->search_cost(usual.batch));
+}
+
 TEST(Matchcount, ContinuationsOfferEveryRowOnce)
 {
     const std::vector<Text> texts = many_texts(8);

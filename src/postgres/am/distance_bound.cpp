@@ -112,9 +112,13 @@ DistanceArguments read_distance(Node* expression, Oid of_operator, Node* value)
     } else if (IsA(expression, FuncExpr)) {
         const auto* distance = castNode(FuncExpr, expression);
         const Oid function = get_opcode(of_operator);
-        if (list_length(distance->args) == 2 &&
-            (distance->funcid == function || is_integer_form(distance->funcid, function, "")))
-            return {distance->args, false, distance->inputcollid};
+        if (list_length(distance->args) == 2) {
+            if (distance->funcid == function || is_integer_form(distance->funcid, function, ""))
+                return {distance->args, false, distance->inputcollid};
+            const Oid commutator = get_commutator(of_operator);
+            if (OidIsValid(commutator) && distance->funcid == get_opcode(commutator))
+                return {distance->args, true, distance->inputcollid};
+        }
         if (list_length(distance->args) == 3 && limits_beyond(static_cast<Node*>(lthird(distance->args)), value) &&
             is_integer_form(distance->funcid, function, limited_suffix))
             return {list_make2(linitial(distance->args), lsecond(distance->args)), false, distance->inputcollid};

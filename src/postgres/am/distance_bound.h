@@ -26,8 +26,8 @@ bool split_bound(const Expr* clause, UpperBound* bound);
 double bound_as_double(Datum value, Oid type);
 
 // Whether an expression always equals `distance`, an ordering expression of an index: the same operator with its
-// arguments in either order where it commutes, its function, or edit_distance() where that is its integer form. With a
-// bound of the expression, also edit_distance(a, b, at_most) with a limit that is no less.
+// arguments in either order where it commutes, its function or its commutator's, or edit_distance() where that is its
+// integer form. With a bound of the expression, also edit_distance(a, b, at_most) with a limit that is no less.
 bool is_same_distance(Node* expression, const Node* distance, Node* bound = nullptr);
 
 // Returns the ordering expression of the index, with the key on the left, that equals the bounded side of a clause;

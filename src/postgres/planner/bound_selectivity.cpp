@@ -18,6 +18,11 @@ namespace
 // The widest bounds that few rows are expected within.
 constexpr double usual_edits = 8;
 constexpr double usual_jaccard_distance = 0.8;  // of grams and of sets
+// The widest bounds of rows that are nearly the query. They are few however many rows the table has: else the planner
+// would read a large table for `EXISTS` or `LIMIT 1`, in the hope to meet one of them soon.
+constexpr double near_edits = 3;
+constexpr double near_jaccard_distance = 0.5;
+constexpr double near_rows = 10;
 // Rows that share an element, where a bound asks for no more.
 constexpr Selectivity usual_sharing = 0.01;
 // PostgreSQL's guess stands.
@@ -30,8 +35,14 @@ bool holds_for_all(const UpperBound& bound, double value, double farthest)
     return bound.strict ? value > farthest : value >= farthest;
 }
 
-// Returns the share of rows that is expected within a bound of this value.
-Selectivity share_within(Metric metric, const UpperBound& bound, double value)
+// Returns the share of a table's rows that are nearly the query.
+Selectivity near_share(double tuples)
+{
+    return Min(usual_within, near_rows / Max(1.0, tuples));
+}
+
+// Returns the share of a table's rows that is expected within a bound of this value.
+Selectivity share_within(Metric metric, const UpperBound& bound, double value, double tuples)
 {
     switch (metric) {
         case Metric::overlap:
@@ -41,8 +52,10 @@ Selectivity share_within(Metric metric, const UpperBound& bound, double value)
             if (holds_for_all(bound, value, 1)) return 1;
             [[fallthrough]];
         case Metric::gram_jaccard:
+            if (value <= near_jaccard_distance) return near_share(tuples);
             return value > usual_jaccard_distance ? unknown_share : usual_within;
         default:
+            if (value <= near_edits) return near_share(tuples);
             return value > usual_edits ? unknown_share : usual_within;
     }
 }
@@ -55,7 +68,7 @@ Selectivity share_within(PlannerInfo* root, const IndexOptInfo* index, const Res
     if (!split_bound(info->clause, &bound) || !IsA(bound.value, Const)) return usual_within;
     const auto* value = castNode(Const, bound.value);
     if (value->constisnull) return usual_within;
-    return share_within(metric, bound, bound_as_double(value->constvalue, value->consttype));
+    return share_within(metric, bound, bound_as_double(value->constvalue, value->consttype), index->rel->tuples);
 }
 
 // Whether a clause asks whether a row has a match: then its selectivity is the share of rows that have one.
@@ -83,14 +96,14 @@ RelOptInfo* parent_of(const PlannerInfo* root, const RelOptInfo* rel)
     return root->simple_rel_array[root->append_rel_array[rel->relid]->parent_relid];
 }
 
-// The share usual_within stands for one row for each outer row. Joins are estimated by the clauses of parents: of
-// partitioned tables, inheritance and UNION ALL. A child's join clauses are its parent's, in the same order.
+// A share of at most usual_within stands for one row for each outer row. Joins are estimated by the clauses of parents:
+// of partitioned tables, inheritance and UNION ALL. A child's join clauses are its parent's, in the same order.
 void set_join_selectivity(const PlannerInfo* root, const RelOptInfo* rel, int place, Selectivity share)
 {
     const int count = list_length(rel->joininfo);
     for (; rel != nullptr && list_length(rel->joininfo) == count; rel = parent_of(root, rel)) {
         set_selectivity(root, list_nth_node(RestrictInfo, rel->joininfo, place),
-                        share == usual_within ? 1.0 / Max(1.0, rel->tuples) : share);
+                        share <= usual_within ? 1.0 / Max(1.0, rel->tuples) : share);
     }
 }
 

@@ -13,13 +13,13 @@ extern "C" {
 namespace pgwarp
 {
 
-// The share of a table's rows that such a bound is expected to leave.
+// The largest share of a table's rows that such a bound is expected to leave.
 inline constexpr Selectivity usual_within = 0.001;
 
 // Sets the selectivity of the relation's clauses that bound a distance of this index, as far as the bound is not known
-// to be a wide one: of conditions to usual_within, of join clauses to one row for each outer row; of both to more where
-// any common element is enough, and to 1 where all rows are within the bound. Returns whether any condition of the
-// relation was among them: then the rows of relation and paths are to be estimated again.
+// to be a wide one: of conditions to at most usual_within, of join clauses to one row for each outer row; of both to
+// more where any common element is enough, and to 1 where all rows are within the bound. Returns whether any condition
+// of the relation was among them: then the rows of relation and paths are to be estimated again.
 bool set_bound_selectivity(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, Metric metric);
 
 // Estimates the rows of the relation, and of its present paths, again.

@@ -95,7 +95,7 @@ Member read_range(AttributeReader* reader, const char* begin)
     const bool bounded = *reader->at != ')' && *reader->at != ']';
     if (bounded) range.upper = read_bound(reader);
     const bool open = take_character(reader, ')');
-    if (!open && !take_character(reader, ']')) refuse_text(*reader, reader->at, "The end of a range is missing");
+    if (!open && !take_character(reader, ']')) refuse_text(*reader, reader->at, "A range has no closing bracket");
     range.upper_open = bounded && open;
     if (range.lower > range.upper) {
         const auto length = static_cast<Size>(reader->at - begin);
@@ -148,7 +148,7 @@ bool read_members(QueryParser* parser)
         if (read_member(parser) != numbers)
             refuse_text(*reader, begin, "Numbers and categories (quoted, if they read as numbers) are in one item");
     }
-    if (!take_character(reader, '}')) refuse_text(*reader, reader->at, "A comma or the end of a set is missing");
+    if (!take_character(reader, '}')) refuse_text(*reader, reader->at, "A comma or a closing brace is missing");
     return numbers;
 }
 

@@ -73,7 +73,7 @@ double read_date(const AttributeReader& reader, const AttributeToken& token, con
     int month = 0;
     int day_of_month = 0;
     if (day >= 0) j2date(day, &year, &month, &day_of_month);
-    if (month != fields[1] || day_of_month != fields[2]) refuse_text(reader, token.at, "No calendar has this day");
+    if (month != fields[1] || day_of_month != fields[2]) refuse_text(reader, token.at, "There is no such date");
     return static_cast<double>(day - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
 }
 
@@ -129,7 +129,7 @@ void refuse_text(const AttributeReader& reader, const char* at, const char* faul
         ERROR,
         (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION), errmsg("invalid input syntax for type %s", reader.type),
          length > 0 ? errdetail("%s at character %d: \"%s\".", fault, place, pnstrdup(at, static_cast<Size>(length)))
-                    : errdetail("%s at the end.", fault),
+                    : errdetail("%s at the end of the text.", fault),
          errhint("Its form is %s.", reader.example)));
     pg_unreachable();
 }
@@ -160,7 +160,12 @@ AttributeToken read_token(AttributeReader* reader, const char* expected)
 AttributeToken read_name(AttributeReader* reader)
 {
     const AttributeToken name = read_token(reader, "A name is missing");
-    if (!take_character(reader, ':')) refuse_text(*reader, reader->at, "A colon is missing");
+    if (!take_character(reader, ':')) {
+        const int length = pg_mbcliplen(name.bytes, name.length, 30);
+        const char* more = length < name.length ? "..." : "";
+        refuse_text(*reader, reader->at,
+                    psprintf("A colon is missing after the name \"%.*s%s\"", length, name.bytes, more));
+    }
     return name;
 }
 

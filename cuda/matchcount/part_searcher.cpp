@@ -81,7 +81,9 @@ public:
     }
     std::uint64_t memory_bytes() const override
     {
-        return mirror_ ? mirror_->host_bytes() + mirror_->device_bytes() : stored_->memory_bytes() + expected_bytes_;
+        if (mirror_) return mirror_->host_bytes() + mirror_->device_bytes();
+        // A load without room has neither.
+        return (stored_ ? stored_->memory_bytes() : 0) + expected_bytes_;
     }
     Residence residence() const override
     {
@@ -121,10 +123,25 @@ private:
     const std::uint32_t* dead_rows(const SearchBatch& batch, OfBitmap<Tombstones>::Use& use) const;
     std::vector<CountedQuery> count_queries(const SearchBatch& batch, ThreadPool& pool) const;
     CountedQuery counted_query(const SearchBatch& batch, std::uint32_t number) const;
+    // `unspent`: bytes of device memory.
     PartChunk next_chunk(std::span<const CountedQuery> queries, const SearchBatch& batch, const PartSession& session,
-                         std::size_t most) const;
+                         std::size_t most, std::uint64_t unspent) const;
     void search_chunk(std::span<const CountedQuery> queries, const PartChunk& chunk, const SearchBatch& batch,
-                      PartSession& session, Results& results, ThreadPool& pool) const;
+                      PartSession& session, Workspace& workspace, Results& results, ThreadPool& pool) const;
+    // All rows of at least the bound's count, and at least 1, of the batch's first query.
+    std::vector<CountedRow> find_all(const SearchBatch& batch, std::uint32_t least) const;
+    void drop_unused(const SearchBatch& batch) const;
+    // Returns work(), the second time after idle memory is freed.
+    template <class Work>
+    auto with_memory(const SearchBatch& batch, const Work& work) const
+    {
+        try {
+            return work();
+        } catch (const std::bad_alloc&) {
+            drop_unused(batch);
+        }
+        return work();
+    }
 
     Context& context_;
     ElementType element_;
@@ -139,8 +156,17 @@ private:
 const std::uint32_t* DevicePartSearcher::dead_rows(const SearchBatch& batch, OfBitmap<Tombstones>::Use& use) const
 {
     if (batch.dead.empty()) return nullptr;
-    use = dead_.get(batch.dead_version, [&] { return send_dead_rows(batch.dead, rows(), context_.pool(), stream_); });
+    use = with_memory(batch, [&] {
+        return dead_.get(batch.dead_version,
+                         [&] { return send_dead_rows(batch.dead, rows(), context_.pool(), stream_); });
+    });
     return use->half_words();
+}
+
+void DevicePartSearcher::drop_unused(const SearchBatch& batch) const
+{
+    workspaces_.drop_idle();
+    dead_.drop_before(batch.dead_version);
 }
 
 CountedQuery DevicePartSearcher::counted_query(const SearchBatch& batch, std::uint32_t number) const
@@ -165,7 +191,7 @@ std::vector<CountedQuery> DevicePartSearcher::count_queries(const SearchBatch& b
 }
 
 PartChunk DevicePartSearcher::next_chunk(std::span<const CountedQuery> queries, const SearchBatch& batch,
-                                         const PartSession& session, std::size_t most) const
+                                         const PartSession& session, std::size_t most, std::uint64_t unspent) const
 {
     const std::uint32_t k = std::min(batch.k, rows());
     most = std::min({most, most_queries, most_results / k + 1});
@@ -180,20 +206,19 @@ PartChunk DevicePartSearcher::next_chunk(std::span<const CountedQuery> queries, 
             if (chunk.count() > 0 && (full || query.width() != queries[0].width())) break;
             chunk.add(query.items, query.bound, query.postings);
         }
-        const std::uint64_t room = std::min<std::uint64_t>(most_chunk_bytes, context_.pool().unspent() / 2);
+        const std::uint64_t room = std::min<std::uint64_t>(most_chunk_bytes, unspent / 2);
         if (chunk.count() == 1 || session.workspace_bytes(chunk) <= room) return chunk;
         most = (chunk.count() + 1) / 2;
     }
 }
 
 void DevicePartSearcher::search_chunk(std::span<const CountedQuery> queries, const PartChunk& chunk,
-                                      const SearchBatch& batch, PartSession& session, Results& results,
-                                      ThreadPool& pool) const
+                                      const SearchBatch& batch, PartSession& session, Workspace& workspace,
+                                      Results& results, ThreadPool& pool) const
 {
-    const Workspaces::Lease workspace(workspaces_);
-    session.find_top(chunk, *workspace);
+    session.find_top(chunk, workspace);
     run_overlapped(batch.overlapped_work);
-    wait_for(workspace->stream(), "waiting for answers");
+    wait_for(workspace.stream(), "waiting for answers");
     const matchcount::CountedRows& answers = session.answers();
     pool.parallel_for(chunk.count(), 64, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
@@ -222,19 +247,34 @@ void DevicePartSearcher::search(const SearchBatch& batch, Results& results, Thre
     while (!queries.empty()) {
         batch.check_cancel();
         const bool had_begun = meanwhile_begun(batch);
-        const PartChunk chunk = next_chunk(queries, batch, session, most);
+        PartChunk chunk;
         try {
-            search_chunk(queries, chunk, batch, session, results, pool);
+            const Workspaces::Lease workspace(workspaces_);
+            chunk = next_chunk(queries, batch, session, most, context_.pool().unspent_with(workspace->device_bytes()));
+            search_chunk(queries, chunk, batch, session, *workspace, results, pool);
         } catch (const std::bad_alloc&) {
             if (tried_alone || meanwhile_begun(batch) != had_begun) throw;
-            workspaces_.drop_idle();
-            dead_.drop_before(batch.dead_version);
-            tried_alone = chunk.count() == 1;
+            drop_unused(batch);
+            tried_alone = chunk.count() <= 1;
             most = std::max<std::size_t>(chunk.count() / 2, 1);
             continue;
         }
         queries = queries.subspan(chunk.count());
     }
+}
+
+std::vector<CountedRow> DevicePartSearcher::find_all(const SearchBatch& batch, std::uint32_t least) const
+{
+    OfBitmap<Tombstones>::Use dead;
+    const matchcount::KeywordListsView lists = mirror_->lists().view();
+    PartSession session(context_, lists, dead_rows(batch, dead));
+    const CountedQuery query = counted_query(batch, 0);
+    PartChunk chunk;
+    chunk.k = 1;
+    chunk.least = least;
+    chunk.add(query.items, query.bound, query.postings);
+    const Workspaces::Lease workspace(workspaces_);
+    return session.find_all(chunk, *workspace);
 }
 
 // Rows behind a row are found among all that match, and then among the others.
@@ -255,24 +295,16 @@ void DevicePartSearcher::search_exact(const SearchBatch& batch, double after_dis
     const DevicePatience patience(patience_for(10 * postings_of(one)));
     check(cudaSetDevice(context_.device()), "choosing the device");
     one.check_cancel();
-    OfBitmap<Tombstones>::Use dead;
-    const matchcount::KeywordListsView lists = mirror_->lists().view();
-    PartSession session(context_, lists, dead_rows(one, dead));
-    const CountedQuery query = counted_query(one, 0);
-    PartChunk chunk;
-    chunk.k = 1;
-    chunk.least = least_count(within_of(one.settings));
-    chunk.add(query.items, query.bound, query.postings);
-    const Workspaces::Lease workspace(workspaces_);
+    const std::uint32_t least = least_count(within_of(one.settings));
     const RowResult after{after_distance, after_row};
     FirstRows first(one.k);
     std::vector<std::uint64_t> matched((rows() + 63) / 64);
-    for (const CountedRow& row : session.find_all(chunk, *workspace)) {
+    for (const CountedRow& row : with_memory(one, [&] { return find_all(one, least); })) {
         set_bit(matched, row.row);
         const RowResult result{overlap_distance(row.count), row.row};
         if (comes_before(after, result)) first.offer(result);
     }
-    for (std::uint32_t row = 0; row < rows() && chunk.least == 0 && !first.full(); ++row) {
+    for (std::uint32_t row = 0; row < rows() && least == 0 && !first.full(); ++row) {
         const RowResult result{overlap_distance(0), row};
         if (!bit_is_set(matched, row) && !bit_is_set(one.dead, row) && comes_before(after, result)) first.offer(result);
     }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
 
 #include "matchcount/part_search.h"
 #include "methods/matchcount/matchcount.h"
@@ -30,13 +31,13 @@ IndexShape shape_of(ElementType element)
 class BothIndexes
 {
 public:
-    BothIndexes(ElementType element, const OwnedRows& rows) : pool_(0)
+    BothIndexes(ElementType element, const OwnedRows& rows, cuda::Context& context = shared_context()) : pool_(0)
     {
         // An index without rows has no arrays.
         std::vector<ArrayShape> arrays;
         if (rows.count() > 0) arrays = list_arrays(rows.view());
         cpu_ = matchcount::make_part_searcher(shape_of(element), arrays);
-        device_ = cuda::make_part_searcher(shared_context(), shape_of(element), arrays);
+        device_ = cuda::make_part_searcher(context, shape_of(element), arrays);
         for (const ArrayShape& array : arrays) {
             std::vector<std::byte> bytes(array.bytes());
             read_list_array(rows.view(), array.name, 0, bytes);
@@ -71,6 +72,15 @@ public:
             ASSERT_NO_FATAL_FAILURE(expect_equal(found, wanted));
             if (!wanted.empty()) after = wanted.back();
         } while (!wanted.empty());
+    }
+
+    void expect_same_continuation(const SearchBatch& batch, const RowResult& after)
+    {
+        std::vector<RowResult> wanted;
+        std::vector<RowResult> found;
+        cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
+        device_->search_exact(batch, after.distance, after.row, found, pool_);
+        ASSERT_NO_FATAL_FAILURE(expect_equal(found, wanted));
     }
 
     Searcher& device() { return *device_; }
@@ -170,6 +180,149 @@ TEST(DeviceSets, ManyRowsEqualTheCpus)
     BothIndexes attributes(ElementType::attribute_set, random_attribute_sets(200000, 14, 1000, 2));
     const OwnedRows ranges = random_queries(500, 14, 14, 1000, 3);
     for (const std::uint32_t k : {1, 10, 3000}) ASSERT_NO_FATAL_FAILURE(attributes.expect_same(batch_of(ranges, k)));
+}
+
+// Ranges of rows without any part, at the front and all of them.
+TEST(DeviceSets, RowsWithoutPartsEqualTheCpus)
+{
+    std::mt19937_64 random(11);
+    for (const std::size_t others : {0, 1, 70000}) {
+        std::vector<Set> sets(140000);
+        for (std::size_t i = 0; i < others; ++i) sets.push_back(random_set(random, 6, 50));
+        BothIndexes both(ElementType::set, rows_of_parts(sets));
+        const OwnedRows queries = random_sets(20, 10, 60, 12);
+        const std::vector<std::uint64_t> dead = random_dead(sets.size(), random);
+        for (const std::uint32_t k : {1, 10, 65536}) {
+            SearchBatch batch = batch_of(queries, k);
+            ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            batch.dead = dead;
+            batch.dead_version = new_bitmap_version();
+            ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+        }
+    }
+}
+
+// Counters of 8, 16 and 32 bits in one batch.
+TEST(DeviceSets, CountsOfEveryWidthEqualTheCpus)
+{
+    std::mt19937_64 random(13);
+    std::vector<Set> sets(3000);
+    for (Set& set : sets) set = random_set(random, 20, 80000);
+    for (const std::size_t row : {0, 1, 1777, 2999})
+        for (std::uint64_t part = row; part < 70000 + row; ++part) sets[row].insert(part);
+    BothIndexes both(ElementType::set, rows_of_parts(sets));
+    std::vector<Set> asked = {sets[1], {}, sets[1777], sets[5]};
+    for (int i = 0; i < 40; ++i) asked.push_back(random_set(random, i % 3 == 0 ? 3000 : 30, 90000));
+    const OwnedRows queries = rows_of_parts(asked);
+    for (const std::uint32_t k : {1, 3, 5000}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+    SearchBatch batch = batch_of(queries, 1000);
+    set_within(&batch.settings, -65999.5);
+    ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    batch.count = 1;
+    ASSERT_NO_FATAL_FAILURE(both.expect_same_continuations(batch));
+    batch.settings = {};
+    ASSERT_NO_FATAL_FAILURE(both.expect_same_continuations(batch));
+}
+
+// A device with 64 KB of shared memory for a block.
+TEST(DeviceSets, SmallDevicesEqualTheCpu)
+{
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    context.limit_shared_bytes(65536);
+    for (const std::size_t most : {10, 400}) {
+        BothIndexes both(ElementType::set, random_sets(most == 10 ? 140000 : 9000, most, 3000, 31), context);
+        for (const std::size_t count : {1, 70}) {
+            const OwnedRows queries = random_sets(count, 2 * most, 3000, 32);
+            for (const std::uint32_t k : {1, 100, 9000})
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+        }
+    }
+}
+
+// More queries and more results than a chunk has.
+TEST(DeviceSets, BatchesOfManyChunksEqualTheCpus)
+{
+    std::mt19937_64 random(17);
+    BothIndexes both(ElementType::set, random_sets(70000, 8, 400, 18));
+    const std::vector<std::uint64_t> dead = random_dead(70000, random);
+    const OwnedRows many = random_sets(9000, 6, 420, 19);
+    const OwnedRows some = random_sets(150, 6, 420, 20);
+    for (SearchBatch batch : {batch_of(many, 2), batch_of(some, 65536)}) {
+        batch.dead = dead;
+        batch.dead_version = new_bitmap_version();
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+}
+
+// Threads with other k, bounds and dead rows each.
+TEST(DeviceSets, SearchesAtATimeEqualTheCpus)
+{
+    const OwnedRows rows = random_sets(80000, 8, 300, 21);
+    BothIndexes both(ElementType::set, rows);
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([&both, number] {
+            std::mt19937_64 random(number);
+            const OwnedRows queries = random_sets(1 + 30 * number, 6, 320, 30 + number);
+            for (int round = 0; round < 8; ++round) {
+                const std::vector<std::uint64_t> dead = random_dead(80000, random);
+                SearchBatch batch = batch_of(queries, 1 + random() % 300);
+                if (round % 2 == 0) set_within(&batch.settings, -static_cast<double>(random() % 4));
+                batch.dead = dead;
+                batch.dead_version = new_bitmap_version();
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// With any budget a search is answered, or fails and leaves no memory taken.
+TEST(DeviceSets, ShortMemoryIsGivenBack)
+{
+    const OwnedRows rows = random_sets(100000, 10, 2000, 22);
+    const OwnedRows queries = random_sets(300, 10, 2000, 23);
+    int loads = 0;
+    int answers = 0;
+    for (const std::uint64_t mebibytes : {1, 4, 8, 12, 14, 16, 20, 24, 40}) {
+        SCOPED_TRACE(std::to_string(mebibytes) + " MiB");
+        cuda::Context context(0, mebibytes << 20);
+        try {
+            BothIndexes both(ElementType::set, rows, context);
+            ++loads;
+            for (const std::uint32_t k : {3000, 10}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+            SearchBatch one = batch_of(queries, 20000);
+            one.count = 1;
+            ASSERT_NO_FATAL_FAILURE(both.expect_same_continuations(one));
+            ++answers;
+        } catch (const std::bad_alloc&) {
+        }
+        EXPECT_EQ(context.pool().used(), 0U);
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_LT(loads, 9);
+}
+
+// A continuation takes the memory that other searches left idle.
+TEST(DeviceSets, ContinuationsTakeIdleMemory)
+{
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    BothIndexes both(ElementType::set, random_sets(400000, 4, 2000, 24), context);
+    const OwnedRows queries = random_sets(1, 8, 2000, 25);
+    SearchBatch inner = batch_of(queries, 500);
+    SearchBatch batch = inner;
+    std::vector<std::vector<RowResult>> found;
+    std::vector<std::vector<RowResult>> found_within;
+    OverlappedWork work([&] { both.device().search(inner, found_within, both.pool()); });
+    batch.overlapped_work = &work;
+    both.device().search(batch, found, both.pool());
+    EXPECT_EQ(found[0].size(), found_within[0].size());
+    const std::uint64_t idle = context.pool().used_by_name().at("matchcount workspace") / 2;  // of each search
+    const std::uint64_t wanted = 400000 * 2 * sizeof(std::uint32_t);
+    ASSERT_GT(wanted, idle + idle / 2);
+    const cuda::Context::Lease stream = context.lease(cuda::Priority::search);
+    const std::uint64_t left = wanted - idle - idle / 2;
+    const cuda::DeviceArray<std::byte> others(context.pool(), context.pool().room() - left, "test", stream);
+    ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(inner, {-1, 0}));
 }
 
 TEST(DeviceSets, CancelledSearchesThrow)

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "matchcount/signatures.h"
 #include "matchcount/vector_search.h"
@@ -84,7 +85,8 @@ std::vector<float> random_vectors(const Form& form, std::size_t count, std::mt19
 class BothIndexes
 {
 public:
-    BothIndexes(const Form& form, const std::vector<float>& vectors, std::mt19937& random)
+    BothIndexes(const Form& form, const std::vector<float>& vectors, std::mt19937& random,
+                cuda::Context& context = shared_context())
         : pool_(0), form_(form), hashes_(matchcount::hash_form(shape_of(form), options_of(form)), form.dimensions)
     {
         rows_ = vectors.size() / form.dimensions;
@@ -99,7 +101,7 @@ public:
                       make_array_shape(array_vectors, ArrayType::f32, rows_, form.dimensions)};
         }
         cpu_ = matchcount::make_vector_searcher(shape_of(form), options_of(form), arrays);
-        device_ = cuda::make_vector_searcher(shared_context(), shape_of(form), options_of(form), arrays);
+        device_ = cuda::make_vector_searcher(context, shape_of(form), options_of(form), arrays);
         if (rows_ > 0) {
             write(matchcount::array_hashes, std::as_bytes(hashes_.parameters()));
             write(matchcount::array_signatures, std::as_bytes(std::span(signatures)));
@@ -330,6 +332,111 @@ TEST(DeviceVectors, DimensionsFromOneToTwoThousand)
             ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(form, queries, 10, 100)));
         }
     }
+}
+
+TEST(DeviceVectors, SixteenThousandDimensions)
+{
+    std::mt19937 random(47);
+    constexpr std::size_t dimensions = 16000;
+    for (const Form& form :
+         {Form{.functions = 1024, .buckets = 255, .dimensions = dimensions},
+          Form{.metric = Metric::cosine, .functions = 200, .dimensions = dimensions},
+          Form{.metric = Metric::l1, .binning = true, .functions = 100, .dimensions = dimensions, .width = 1e4F}}) {
+        BothIndexes both(form, random_vectors(form, 30, random), random);
+        for (const std::size_t count : {1, 34}) {
+            const std::vector<float> queries = random_vectors(form, count, random);
+            ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(form, queries, 5, 12)));
+        }
+    }
+}
+
+// Queries that match few rows: others are candidates in row order, and not similar.
+TEST(DeviceVectors, FarQueriesEqualTheCpus)
+{
+    std::mt19937 random(53);
+    const Form form{.functions = 9, .buckets = 255, .dimensions = 3, .width = 0.05F};
+    BothIndexes both(form, random_vectors(form, 40000, random), random);
+    const std::vector<std::uint64_t> dead = random_dead(both.rows(), 2, random);
+    for (const std::size_t count : {1, 5, 40}) {
+        std::vector<float> queries = random_vectors(form, count, random);
+        for (float& value : queries) value = 1e6F + 1e3F * value;
+        SearchBatch batch = batch_of(form, queries, 10, 30000);
+        set_dead(batch, dead);
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+        batch.settings.set(setting_estimate, 1);
+        batch.k = 30000;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+}
+
+// A device with 64 KB of shared memory for a block.
+TEST(DeviceVectors, SmallDevicesEqualTheCpu)
+{
+    std::mt19937 random(67);
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    context.limit_shared_bytes(65536);
+    for (const Form& form : {Form{}, Form{.functions = 300, .buckets = 255},
+                             Form{.metric = Metric::cosine, .functions = 1024, .dimensions = 24}}) {
+        BothIndexes both(form, random_vectors(form, 20000, random), random, context);
+        for (const std::size_t count : {1, 3, 40}) {
+            const std::vector<float> queries = random_vectors(form, count, random);
+            for (const std::int64_t candidates : {50, 4096, 4097, 9000})
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(form, queries, 10, candidates)));
+        }
+    }
+}
+
+// Threads with other numbers of candidates and dead rows each.
+TEST(DeviceVectors, SearchesAtATimeEqualTheCpus)
+{
+    std::mt19937 random(59);
+    const Form form;
+    BothIndexes both(form, random_vectors(form, 20000, random), random);
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([&both, &form, number] {
+            std::mt19937 own(number);
+            const std::vector<float> queries = random_vectors(form, 1 + 15 * number, own);
+            for (int round = 0; round < 6; ++round) {
+                const std::vector<std::uint64_t> dead = random_dead(both.rows(), 2 + round, own);
+                SearchBatch batch = batch_of(form, queries, 1 + own() % 50, 1 + own() % 12000);
+                if (round % 3 == 0) batch.settings.set(setting_estimate, 1);
+                set_dead(batch, dead);
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// With any budget a search is answered, or fails and leaves no memory taken.
+TEST(DeviceVectors, ShortMemoryIsGivenBack)
+{
+    std::mt19937 random(61);
+    const Form form;
+    const std::vector<float> vectors = random_vectors(form, 50000, random);
+    const std::vector<float> queries = random_vectors(form, 200, random);
+    int loads = 0;
+    int answers = 0;
+    for (const std::uint64_t kibibytes : {64, 4000, 7800, 8192, 10000, 12000, 20000}) {
+        SCOPED_TRACE(std::to_string(kibibytes) + " KiB");
+        cuda::Context context(0, kibibytes << 10);
+        try {
+            BothIndexes both(form, vectors, random, context);
+            ++loads;
+            const std::vector<std::uint64_t> dead = random_dead(both.rows(), 3, random);
+            for (const std::int64_t candidates : {9000, 100}) {
+                SearchBatch batch = batch_of(form, queries, 10, candidates);
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                set_dead(batch, dead);
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+            ++answers;
+        } catch (const std::bad_alloc&) {
+        }
+        EXPECT_EQ(context.pool().used(), 0U);
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_LT(loads, 7);
 }
 
 // All rows have one signature: the first of them are candidates.

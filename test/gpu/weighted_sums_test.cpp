@@ -95,6 +95,27 @@ TEST(WeightedSums, RandomCasesEqualTheCpus)
     }
 }
 
+// The smallest and largest weights, and queries of 10,000 items.
+TEST(WeightedSums, ExtremeWeightsEqualTheCpus)
+{
+    std::mt19937 random(5);
+    Case made;
+    constexpr float weights[] = {1e-45F, -1e-45F, 3e38F, -3e38F, 1, -1e-20F, 0};
+    for (std::size_t row = 0; row < 5000; ++row) {
+        for (std::uint32_t left = random() % 9; left > 0; --left) {
+            made.keywords.push_back(random() % 12000);
+            made.weights.push_back(weights[random() % std::size(weights)]);
+        }
+        made.offsets.push_back(made.keywords.size());
+    }
+    made.queries.resize(6);
+    for (std::size_t i = 1; i < made.queries.size(); ++i)
+        for (std::uint32_t item = 0; item < 10000; ++item)
+            made.queries[i].push_back({static_cast<std::uint32_t>(random() % 12000),
+                                       i < 4 ? weights[random() % std::size(weights)] : random_weight(random)});
+    ASSERT_NO_FATAL_FAILURE(expect_same_sums(made));
+}
+
 TEST(WeightedSums, ManyRowsEqualTheCpus)
 {
     std::mt19937 random(4);

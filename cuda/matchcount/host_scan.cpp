@@ -14,7 +14,9 @@ namespace pgwarp::cuda
 namespace
 {
 
+// Of a block, at most, but for its last text.
 constexpr std::uint32_t block_texts = 2048;
+constexpr std::uint64_t block_characters = 1U << 17;
 constexpr std::uint64_t most_cost = 1U << 22;  // between two polls: characters times words of the query
 
 // Neighbours in the order of lengths.
@@ -28,7 +30,7 @@ class HostScan
 {
 public:
     HostScan(const matchcount::TextsByLength& texts, const HostQuery& query)
-        : texts_(texts), query_(query), scan_(query.text), first_(query.k)
+        : texts_(texts), query_(query), scan_(query.text), first_(query.k), limit_(query.within)
     {
     }
 
@@ -36,8 +38,10 @@ public:
     std::vector<Block> blocks() const
     {
         std::vector<Block> blocks;
-        for (std::uint32_t begin = 0; begin < texts_.count(); begin += block_texts) {
-            const std::uint32_t end = std::min(texts_.count(), begin + block_texts);
+        for (std::uint32_t begin = 0, end = 0; begin < texts_.count(); begin = end) {
+            std::uint64_t characters = 0;
+            while (end < texts_.count() && end - begin < block_texts && characters < block_characters)
+                characters += texts_.length(end++);
             const std::uint32_t shortest = texts_.length(begin);
             const std::uint32_t longest = texts_.length(end - 1);
             const std::uint32_t length = query_.text.length;
@@ -85,7 +89,7 @@ private:
     const EditScan scan_;
     std::mutex mutex_;
     FirstRows first_;
-    std::atomic<std::uint32_t> limit_{no_edit_limit};  // the largest distance of interest
+    std::atomic<std::uint32_t> limit_;  // the largest distance of interest
 };
 
 }  // namespace

@@ -187,9 +187,11 @@ void DeviceTextSearcher::search_on_host(const SearchBatch& batch, const RowResul
                                         std::span<const std::uint32_t> numbers, const DeadPlaces* dead,
                                         Results& results, ThreadPool& pool) const
 {
+    const double within = within_of(batch.settings);
     for (const std::uint32_t number : numbers) {
         batch.check_cancel();
         HostQuery query;
+        if (within < no_edit_limit) query.within = static_cast<std::uint32_t>(within);
         query.text = view_text(batch.lists.list(number));
         query.k = batch.k;
         if (dead != nullptr) query.dead = dead->host;

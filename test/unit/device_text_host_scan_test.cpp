@@ -33,9 +33,11 @@ TEST(TextHostScan, FindsTheFirstInOrder)
         query.k = 1 + random() % 20;
         query.dead = dead_places;
         if (run % 3 == 0) query.after = {static_cast<double>(random() % 12), static_cast<std::uint32_t>(random() % 50)};
+        if (run % 4 == 0) query.within = static_cast<std::uint32_t>(random() % 12);
         FirstRows wanted(query.k);
         for (std::uint32_t row = 0; row < count; ++row) {
             const RowResult result{static_cast<double>(test::plain_distance(text, texts[row])), row};
+            if (result.distance > query.within) continue;
             if (!bit_is_set(dead, row) && comes_before(query.after, result)) wanted.offer(result);
         }
         const std::vector<RowResult> expected = wanted.take_sorted();

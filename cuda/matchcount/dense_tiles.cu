@@ -185,7 +185,7 @@ __global__ __launch_bounds__(threads, 1) void tiles_kernel(DenseRows rows, const
     const std::uint32_t chunks = (rows.functions + chunk_functions - 1) / chunk_functions;
     const std::uint32_t query = blockIdx.y * tile_queries + threadIdx.x;
     const bool counts = query / 32 * 32 < codes.queries;  // warps without a query make bitmaps only
-    uint4* present = bitmaps;  // the chunk that is counted
+    uint4* present = bitmaps;                             // the chunk that is counted
     uint4* next = bitmaps + in_chunk;
     uint4* last = bitmaps + 2 * in_chunk;
     std::uint32_t row = own_row(rows, dead, tiles, tiles.first + blockIdx.x);

@@ -29,8 +29,8 @@ std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element
     };
     if (element == ElementType::set) {
         for (std::size_t at = 0; at < query.size(); at += set_words) {
-            const std::uint64_t element = part_number(query.data() + at);
-            add(no_name, element, element);
+            const std::uint64_t number = part_number(query.data() + at);
+            add(no_name, number, number);
         }
         return items;
     }
@@ -44,9 +44,9 @@ std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,
                          std::span<const std::uint32_t> row)
 {
-    if (element == ElementType::attribute_set) return distance_of_count(count_matches(query, row));
+    if (element == ElementType::attribute_set) return overlap_distance(count_matches(query, row));
     const std::uint32_t common = count_common(query, row);
-    if (metric == Metric::overlap) return distance_of_count(common);
+    if (metric == Metric::overlap) return overlap_distance(common);
     return jaccard_distance_of_sets(common, query.size() / set_words, row.size() / set_words);
 }
 

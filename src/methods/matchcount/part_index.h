@@ -35,12 +35,6 @@ PartIndex make_part_index(const IndexShape& shape, RankedRows ranked, ThreadPool
 // items of their own: a row has one value of a name, and the ranges are disjoint, so that the row is counted once.
 std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element, std::span<const std::uint32_t> query);
 
-// The distance under the overlap metric.
-inline double distance_of_count(std::uint32_t count)
-{
-    return overlap_distance(count);
-}
-
 // The distance of a valid row and a valid query.
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,
                          std::span<const std::uint32_t> row);

@@ -38,7 +38,7 @@ std::vector<RowResult> search_overlap(const PartIndex& index, const PartQuery& q
     const std::vector<Item> items = items_of(index.dictionary, index.element, query.words);
     std::vector<RowResult> found;
     for (const CountedRow& row : search_counts(index.lists, items, query.k, query.dead, workspace, options).rows)
-        found.push_back({distance_of_count(row.count), row.row});
+        found.push_back({overlap_distance(row.count), row.row});
     return found;
 }
 

@@ -1,12 +1,11 @@
 // Sets and attributes of matchcount on the device: the answers of the CPU, in every order of equal counts.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <thread>
 
+#include "both_searchers.h"
 #include "matchcount/part_search.h"
 #include "methods/matchcount/matchcount.h"
-#include "methods/rows/stored_lists.h"
 #include "part_fixture.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
@@ -15,8 +14,6 @@ namespace pgwarp::test
 {
 namespace
 {
-
-constexpr double from_front = -std::numeric_limits<double>::infinity();
 
 IndexShape shape_of(ElementType element)
 {
@@ -27,88 +24,17 @@ IndexShape shape_of(ElementType element)
     return shape;
 }
 
-// The same index on both devices.
-class BothIndexes
+class BothIndexes : public BothSearchers
 {
 public:
-    BothIndexes(ElementType element, const OwnedRows& rows, cuda::Context& context = shared_context()) : pool_(0)
+    BothIndexes(ElementType element, const OwnedRows& rows, cuda::Context& context = shared_context())
     {
-        // An index without rows has no arrays.
-        std::vector<ArrayShape> arrays;
-        if (rows.count() > 0) arrays = list_arrays(rows.view());
-        cpu_ = matchcount::make_part_searcher(shape_of(element), arrays);
-        device_ = cuda::make_part_searcher(context, shape_of(element), arrays);
-        for (const ArrayShape& array : arrays) {
-            std::vector<std::byte> bytes(array.bytes());
-            read_list_array(rows.view(), array.name, 0, bytes);
-            cpu_->write(array.name, 0, bytes);
-            device_->write(array.name, 0, bytes);
-        }
-        cpu_->finish_load(pool_);
-        device_->finish_load(pool_);
+        const std::vector<ArrayShape> arrays = arrays_of(rows);
+        set(matchcount::make_part_searcher(shape_of(element), arrays),
+            cuda::make_part_searcher(context, shape_of(element), arrays));
+        load(rows, arrays);
     }
-
-    void expect_same(const SearchBatch& batch)
-    {
-        std::vector<std::vector<RowResult>> wanted;
-        std::vector<std::vector<RowResult>> found;
-        cpu_->search(batch, wanted, pool_);
-        device_->search(batch, found, pool_);
-        ASSERT_EQ(found.size(), wanted.size());
-        for (std::size_t i = 0; i < batch.count; ++i) {
-            SCOPED_TRACE("query " + std::to_string(i) + ", k " + std::to_string(batch.k));
-            ASSERT_NO_FATAL_FAILURE(expect_equal(found[i], wanted[i]));
-        }
-    }
-    // The results behind each result of the first query.
-    void expect_same_continuations(const SearchBatch& batch)
-    {
-        std::vector<RowResult> wanted;
-        std::vector<RowResult> found;
-        RowResult after{from_front, 0};
-        do {
-            cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
-            device_->search_exact(batch, after.distance, after.row, found, pool_);
-            ASSERT_NO_FATAL_FAILURE(expect_equal(found, wanted));
-            if (!wanted.empty()) after = wanted.back();
-        } while (!wanted.empty());
-    }
-
-    void expect_same_continuation(const SearchBatch& batch, const RowResult& after)
-    {
-        std::vector<RowResult> wanted;
-        std::vector<RowResult> found;
-        cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
-        device_->search_exact(batch, after.distance, after.row, found, pool_);
-        ASSERT_NO_FATAL_FAILURE(expect_equal(found, wanted));
-    }
-
-    Searcher& device() { return *device_; }
-    ThreadPool& pool() { return pool_; }
-
-private:
-    static void expect_equal(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)
-    {
-        ASSERT_EQ(found.size(), wanted.size());
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            ASSERT_EQ(found[i].distance, wanted[i].distance) << "result " << i;
-            ASSERT_EQ(found[i].row, wanted[i].row) << "result " << i;
-        }
-    }
-
-    ThreadPool pool_;
-    std::unique_ptr<Searcher> cpu_;
-    std::unique_ptr<Searcher> device_;
 };
-
-SearchBatch batch_of(const OwnedRows& queries, std::uint32_t k)
-{
-    SearchBatch batch;
-    batch.lists = queries.view();
-    batch.count = queries.view().count;
-    batch.k = k;
-    return batch;
-}
 
 std::vector<std::uint64_t> random_dead(std::size_t rows, std::mt19937_64& random)
 {

@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
+#include "both_searchers.h"
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
-#include "methods/rows/stored_lists.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 #include "text_fixture.h"
@@ -16,8 +14,6 @@ namespace pgwarp::test
 {
 namespace
 {
-
-constexpr double from_front = -std::numeric_limits<double>::infinity();
 
 IndexShape text_shape()
 {
@@ -28,78 +24,17 @@ IndexShape text_shape()
     return shape;
 }
 
-// The same index on both devices.
-class BothIndexes
+class BothIndexes : public BothSearchers
 {
 public:
-    explicit BothIndexes(const OwnedRows& rows) : pool_(0)
+    explicit BothIndexes(const OwnedRows& rows)
     {
-        // An index without rows has no arrays.
-        std::vector<ArrayShape> arrays;
-        if (rows.count() > 0) arrays = list_arrays(rows.view());
-        cpu_ = matchcount::make_text_searcher(text_shape(), {}, arrays);
-        device_ = cuda::make_text_searcher(shared_context(), text_shape(), arrays);
-        for (const ArrayShape& array : arrays) {
-            std::vector<std::byte> bytes(array.bytes());
-            read_list_array(rows.view(), array.name, 0, bytes);
-            cpu_->write(array.name, 0, bytes);
-            device_->write(array.name, 0, bytes);
-        }
-        cpu_->finish_load(pool_);
-        device_->finish_load(pool_);
+        const std::vector<ArrayShape> arrays = arrays_of(rows);
+        set(matchcount::make_text_searcher(text_shape(), {}, arrays),
+            cuda::make_text_searcher(shared_context(), text_shape(), arrays));
+        load(rows, arrays);
     }
-
-    void expect_same(const SearchBatch& batch)
-    {
-        std::vector<std::vector<RowResult>> wanted;
-        std::vector<std::vector<RowResult>> found;
-        cpu_->search(batch, wanted, pool_);
-        device_->search(batch, found, pool_);
-        for (std::size_t i = 0; i < batch.count; ++i) {
-            SCOPED_TRACE("query " + std::to_string(i) + ", k " + std::to_string(batch.k));
-            expect_equal(found[i], wanted[i]);
-        }
-    }
-    // The results behind each result of the first query.
-    void expect_same_continuations(const SearchBatch& batch)
-    {
-        std::vector<RowResult> wanted;
-        std::vector<RowResult> found;
-        RowResult after{from_front, 0};
-        do {
-            cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
-            device_->search_exact(batch, after.distance, after.row, found, pool_);
-            expect_equal(found, wanted);
-            if (!wanted.empty()) after = wanted.back();
-        } while (!wanted.empty() && !::testing::Test::HasFailure());
-    }
-
-    Searcher& device() { return *device_; }
-    ThreadPool& pool() { return pool_; }
-
-private:
-    static void expect_equal(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)
-    {
-        ASSERT_EQ(found.size(), wanted.size());
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            ASSERT_EQ(found[i].distance, wanted[i].distance) << "result " << i;
-            ASSERT_EQ(found[i].row, wanted[i].row) << "result " << i;
-        }
-    }
-
-    ThreadPool pool_;
-    std::unique_ptr<Searcher> cpu_;
-    std::unique_ptr<Searcher> device_;
 };
-
-SearchBatch batch_of(const OwnedRows& queries, std::uint32_t k)
-{
-    SearchBatch batch;
-    batch.lists = queries.view();
-    batch.count = queries.view().count;
-    batch.k = k;
-    return batch;
-}
 
 // Texts of one index for a test: few letters or many, of any width, some of them edits of others.
 class RandomTexts

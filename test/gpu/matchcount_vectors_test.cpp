@@ -1,10 +1,10 @@
 // Vectors of matchcount on the device: signatures, candidates and answers are those of the CPU, to the bit.
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <random>
 #include <thread>
 
+#include "both_searchers.h"
 #include "matchcount/signatures.h"
 #include "matchcount/vector_search.h"
 #include "methods/arrays.h"
@@ -20,8 +20,6 @@ namespace
 using matchcount::HashFamily;
 using matchcount::HashForm;
 using matchcount::VectorHashes;
-
-constexpr double from_front = -std::numeric_limits<double>::infinity();
 
 struct Form {
     Metric metric = Metric::l2;
@@ -81,18 +79,17 @@ std::vector<float> random_vectors(const Form& form, std::size_t count, std::mt19
     return vectors;
 }
 
-// The same index on both devices.
-class BothIndexes
+class BothIndexes : public BothSearchers
 {
 public:
     BothIndexes(const Form& form, const std::vector<float>& vectors, std::mt19937& random,
                 cuda::Context& context = shared_context())
-        : pool_(0), form_(form), hashes_(matchcount::hash_form(shape_of(form), options_of(form)), form.dimensions)
+        : form_(form), hashes_(matchcount::hash_form(shape_of(form), options_of(form)), form.dimensions)
     {
         rows_ = vectors.size() / form.dimensions;
         hashes_.draw(form.width, random());
         std::vector<std::uint8_t> signatures(rows_ * hashes_.signature_bytes());
-        hashes_.sign(vectors, signatures.data(), pool_, nullptr);
+        hashes_.sign(vectors, signatures.data(), pool(), nullptr);
         // An index without rows has no arrays.
         std::vector<ArrayShape> arrays;
         if (rows_ > 0) {
@@ -100,62 +97,42 @@ public:
                       make_array_shape(matchcount::array_signatures, ArrayType::u8, rows_, hashes_.signature_bytes()),
                       make_array_shape(array_vectors, ArrayType::f32, rows_, form.dimensions)};
         }
-        cpu_ = matchcount::make_vector_searcher(shape_of(form), options_of(form), arrays);
-        device_ = cuda::make_vector_searcher(context, shape_of(form), options_of(form), arrays);
+        set(matchcount::make_vector_searcher(shape_of(form), options_of(form), arrays),
+            cuda::make_vector_searcher(context, shape_of(form), options_of(form), arrays));
         if (rows_ > 0) {
-            write(matchcount::array_hashes, std::as_bytes(hashes_.parameters()));
-            write(matchcount::array_signatures, std::as_bytes(std::span(signatures)));
-            write(array_vectors, std::as_bytes(std::span(vectors)));
+            write_pieces(matchcount::array_hashes, std::as_bytes(hashes_.parameters()));
+            write_pieces(matchcount::array_signatures, std::as_bytes(std::span(signatures)));
+            write_pieces(array_vectors, std::as_bytes(std::span(vectors)));
         }
-        cpu_->finish_load(pool_);
-        device_->finish_load(pool_);
+        finish_load();
     }
 
     std::size_t rows() const { return rows_; }
     const VectorHashes& hashes() const { return hashes_; }
-    Searcher& device() { return *device_; }
-    ThreadPool& pool() { return pool_; }
 
     void expect_same(const SearchBatch& batch)
     {
         SCOPED_TRACE(name_of(form_) + ", " + std::to_string(rows_) + " rows, k " + std::to_string(batch.k) + ", " +
                      std::to_string(batch.count) + " queries, candidates " +
                      std::to_string(batch.settings.get(matchcount::parameter_candidates, 0)));
-        std::vector<std::vector<RowResult>> wanted;
-        std::vector<std::vector<RowResult>> found;
-        cpu_->search(batch, wanted, pool_);
-        device_->search(batch, found, pool_);
-        ASSERT_EQ(found.size(), wanted.size());
-        for (std::size_t i = 0; i < batch.count; ++i) {
-            SCOPED_TRACE("query " + std::to_string(i));
-            ASSERT_NO_FATAL_FAILURE(expect_equal(found[i], wanted[i]));
-        }
+        ASSERT_NO_FATAL_FAILURE(BothSearchers::expect_same(batch));
         const auto candidates = [&](const Searcher& searcher) {
             return searcher.resolved_settings(batch).get(matchcount::parameter_candidates, 0);
         };
-        EXPECT_EQ(candidates(*device_), candidates(*cpu_));
-        EXPECT_EQ(device_->result_kind(), cpu_->result_kind());
+        EXPECT_EQ(candidates(device()), candidates(cpu()));
+        EXPECT_EQ(device().result_kind(), cpu().result_kind());
     }
-    // The results behind each result of the first query.
     void expect_same_continuations(const SearchBatch& batch)
     {
         SCOPED_TRACE(name_of(form_) + ", continuations");
-        std::vector<RowResult> wanted;
-        std::vector<RowResult> found;
-        RowResult after{from_front, 0};
-        do {
-            cpu_->search_exact(batch, after.distance, after.row, wanted, pool_);
-            device_->search_exact(batch, after.distance, after.row, found, pool_);
-            ASSERT_NO_FATAL_FAILURE(expect_equal(found, wanted));
-            if (!wanted.empty()) after = wanted.back();
-        } while (!wanted.empty());
+        BothSearchers::expect_same_continuations(batch);
     }
     void expect_same_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs)
     {
         RungResults wanted;
         RungResults found;
-        cpu_->search_rungs(batch, rungs, wanted, pool_);
-        device_->search_rungs(batch, rungs, found, pool_);
+        cpu().search_rungs(batch, rungs, wanted, pool());
+        device().search_rungs(batch, rungs, found, pool());
         ASSERT_EQ(found.size(), wanted.size());
         for (std::size_t rung = 0; rung < found.size(); ++rung)
             for (std::size_t i = 0; i < batch.count; ++i)
@@ -164,30 +141,16 @@ public:
 
 private:
     // Pieces end within rows.
-    void write(const char* array, std::span<const std::byte> bytes)
+    void write_pieces(const char* array, std::span<const std::byte> bytes)
     {
         const std::size_t piece = bytes.size() / 3 / 4 * 4 + 4;
-        for (std::size_t at = 0; at < bytes.size(); at += piece) {
-            const auto some = bytes.subspan(at, std::min(piece, bytes.size() - at));
-            cpu_->write(array, at, some);
-            device_->write(array, at, some);
-        }
-    }
-    static void expect_equal(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)
-    {
-        ASSERT_EQ(found.size(), wanted.size());
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            ASSERT_EQ(found[i].distance, wanted[i].distance) << "result " << i;
-            ASSERT_EQ(found[i].row, wanted[i].row) << "result " << i;
-        }
+        for (std::size_t at = 0; at < bytes.size(); at += piece)
+            write(array, at, bytes.subspan(at, std::min(piece, bytes.size() - at)));
     }
 
-    ThreadPool pool_;
     Form form_;
     VectorHashes hashes_;
     std::size_t rows_ = 0;
-    std::unique_ptr<Searcher> cpu_;
-    std::unique_ptr<Searcher> device_;
 };
 
 SearchBatch batch_of(const Form& form, const std::vector<float>& queries, std::uint32_t k, std::int64_t candidates)

@@ -69,6 +69,8 @@ void check_shape(const IndexShape& shape)
             "metric of another element type");
     require((shape.element >= ElementType::set) == is_of_parts(static_cast<Metric>(shape.metric)),
             "metric of another element type");
+    require((shape.element == ElementType::bag) == (static_cast<Metric>(shape.metric) == Metric::bm25),
+            "metric of another element type");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");

@@ -30,6 +30,7 @@ constexpr ElementNames elements[] = {
     {ElementType::set, "text[]", "set"},
     {ElementType::set, "tsvector", "set"},
     {ElementType::attribute_set, "attributes", "attribute_set"},
+    {ElementType::bag, "tsvector", "bag"},
 };
 
 constexpr MetricNames metrics[] = {
@@ -45,6 +46,7 @@ constexpr MetricNames metrics[] = {
     {Metric::gram_jaccard, "gram", "gram_jaccard", "<%%>", false},
     {Metric::overlap, "overlap", "overlap", "<&>", true},
     {Metric::set_jaccard, "jaccard", "set_jaccard", "<%>", false},
+    {Metric::bm25, "bm25", "bm25", "<&>", false},
 };
 
 }  // namespace

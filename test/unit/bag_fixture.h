@@ -76,6 +76,26 @@ inline BagOfWeights random_weights(std::mt19937_64& random, std::size_t most, st
     return query;
 }
 
+// The containers of words.
+inline Bag bag_of(std::span<const std::uint32_t> words)
+{
+    Bag bag;
+    for (std::size_t at = 0; at < words.size(); at += 2) {
+        const std::uint64_t number = part_number(words.data() + at);
+        bag[number / 256] = static_cast<std::uint32_t>(number % 256);
+    }
+    return bag;
+}
+
+inline BagOfWeights weights_of(std::span<const std::uint32_t> words)
+{
+    const auto value = [&](std::size_t at) { return std::bit_cast<double>(part_number(words.data() + at)); };
+    BagOfWeights query{value(0), value(2), {}};
+    for (std::size_t at = 4; at < words.size(); at += 4)
+        query.weights[part_number(words.data() + at) / 256] = value(at + 2);
+    return query;
+}
+
 // The distance by definition.
 inline double plain_bm25(const BagOfWeights& query, const Bag& bag)
 {

@@ -29,8 +29,8 @@ constexpr ElementNames elements[] = {
     {ElementType::set, "int8[]", "set"},
     {ElementType::set, "text[]", "set"},
     {ElementType::set, "tsvector", "set"},
-    {ElementType::attribute_set, "attributes", "attribute_set"},
     {ElementType::bag, "tsvector", "bag"},
+    {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
 constexpr MetricNames metrics[] = {

@@ -59,11 +59,11 @@ public:
         query.after = {after_distance, after_row};
         results = search_bags(*index_, query);
     }
-    // A list is taken to hold a sixteenth of the rows.
+    // Reads a list for each term, which is taken to hold a sixteenth of the rows.
     double search_cost(const SearchBatch& batch) const override
     {
         const double terms = static_cast<double>(batch.lists.word_count()) / bag_query_term_words;
-        return static_cast<double>(index_->lists.rows()) * terms / 16;
+        return static_cast<double>(index_->lists.rows()) * (static_cast<double>(batch.count) + terms) / 16;
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
     TermCounts count_terms(std::span<const std::uint64_t> terms) const override

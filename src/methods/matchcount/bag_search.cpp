@@ -13,7 +13,12 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::uint32_t slice_rows = 2048;
+// Rows of a slice. Its sums stay in the first cache, or, where many terms take time in each slice, in the second.
+std::uint32_t rows_of_slice(std::size_t terms)
+{
+    constexpr std::size_t many = 64;
+    return terms < many ? 2048 : 16384;
+}
 
 // The postings of a term of the query.
 struct TermPostings {
@@ -32,10 +37,11 @@ public:
           query_(query),
           correction_(BagQuery{query.words}.correction()),
           first_rows_(query.k),
-          polls_(query.cancel),
-          sums_(slice_rows)
+          polls_(query.cancel)
     {
         collect_terms();
+        slice_rows_ = rows_of_slice(terms_.size());
+        sums_.resize(slice_rows_);
         if (query.within < 0) least_ = std::nextafter(-query.within, 0.0);
         // Both a sum in any order and the canonical one have a relative error of at most 2^-53 an addend; the factors
         // of an addend have a few more, by which a bound might be too small.
@@ -71,14 +77,14 @@ private:
         if (terms_.empty()) return false;
         std::uint32_t next = terms_[0].rows.front();
         for (const TermPostings& term : terms_) next = std::min(next, term.rows.front());
-        first_ = next / slice_rows * slice_rows;
+        first_ = next / slice_rows_ * slice_rows_;
         return true;
     }
 
     void bound_terms()
     {
         for (TermPostings& term : terms_) {
-            term.here = postings_below(term.rows, std::uint64_t{first_} + slice_rows);
+            term.here = postings_below(term.rows, std::uint64_t{first_} + slice_rows_);
             term.bound = 0;
             if (term.here == 0) continue;
             const std::uint64_t last = (term.place + term.here - 1) / postings_of_block;
@@ -115,7 +121,7 @@ private:
         std::fill(sums_.begin(), sums_.end(), 0.0);
         for (const TermPostings* term : essential_) add_postings(*term);
         const auto rows = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(slice_rows, std::uint64_t{index_.lists.rows()} - first_));
+            std::min<std::uint64_t>(slice_rows_, std::uint64_t{index_.lists.rows()} - first_));
         for (std::uint32_t i = 0; i < rows; ++i)
             if (sums_[i] > 0 && exceeds(sums_[i] + rest_)) offer(first_ + i);
     }
@@ -190,9 +196,10 @@ private:
     std::vector<TermPostings> terms_;             // that have postings left
     std::vector<const TermPostings*> essential_;  // of the slice, by bound
     std::vector<double> sums_;                    // of the rows of the slice, over the essential terms
-    std::uint32_t first_ = 0;                     // row of the slice
-    double rest_ = 0;                             // the sum of the bounds of the other terms
-    double least_ = 0;                            // a result has a larger score, unless it shares no term
+    std::uint32_t slice_rows_ = 0;
+    std::uint32_t first_ = 0;  // row of the slice
+    double rest_ = 0;          // the sum of the bounds of the other terms
+    double least_ = 0;         // a result has a larger score, unless it shares no term
     double slack_ = 1;
 };
 

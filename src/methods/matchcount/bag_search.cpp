@@ -105,9 +105,11 @@ private:
             if (term.here > 0) essential_.push_back(&term);
         std::sort(essential_.begin(), essential_.end(),
                   [](const TermPostings* a, const TermPostings* b) { return a->bound > b->bound; });
-        rest_ = 0;
-        while (!essential_.empty() && !exceeds(rest_ + essential_.back()->bound)) {
-            rest_ += essential_.back()->bound;
+        others_.clear();
+        rests_.assign(1, 0.0);
+        while (!essential_.empty() && !exceeds(rests_.back() + essential_.back()->bound)) {
+            rests_.push_back(rests_.back() + essential_.back()->bound);
+            others_.push_back(essential_.back());
             essential_.pop_back();
         }
         return !essential_.empty();
@@ -118,35 +120,52 @@ private:
 
     void score_slice()
     {
-        std::fill(sums_.begin(), sums_.end(), 0.0);
+        touched_.clear();
         for (const TermPostings* term : essential_) add_postings(*term);
-        const auto rows = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(slice_rows_, std::uint64_t{index_.lists.rows()} - first_));
-        for (std::uint32_t i = 0; i < rows; ++i)
-            if (sums_[i] > 0 && exceeds(sums_[i] + rest_)) offer(first_ + i);
+        for (const std::uint32_t row : touched_) {
+            const double sum = sums_[row - first_];
+            sums_[row - first_] = 0;
+            if (may_be_result(row, sum)) offer(row);
+        }
     }
 
     void add_postings(const TermPostings& term)
     {
-        const std::uint8_t* const frequencies = index_.frequencies.data() + term.place;
         for (std::size_t i = 0; i < term.here; ++i) {
             const std::uint32_t row = term.rows[i];
-            sums_[row - first_] += term_score(term.weight, frequencies[i], correction_.of(index_.lengths[row]));
+            double& sum = sums_[row - first_];
+            if (sum == 0) touched_.push_back(row);
+            sum += term_score(term.weight, index_.frequencies[term.place + i], correction_.of(index_.lengths[row]));
         }
         polls_.counted(term.here);
+    }
+
+    // Adds the addends of the other terms, the largest bound first, while the row may be a result.
+    bool may_be_result(std::uint32_t row, double sum) const
+    {
+        const double corrected = correction_.of(index_.lengths[row]);
+        for (std::size_t left = others_.size(); left > 0; --left) {
+            if (!exceeds(sum + rests_[left])) return false;
+            sum += addend(*others_[left - 1], row, corrected);
+        }
+        return exceeds(sum);
+    }
+
+    // The addend of a term, 0 where the row lacks it.
+    double addend(const TermPostings& term, std::uint32_t row, double corrected) const
+    {
+        const Postings here = term.rows.first(term.here);
+        const auto at = std::lower_bound(here.begin(), here.end(), row);
+        if (at == here.end() || *at != row) return 0;
+        const std::uint64_t place = term.place + static_cast<std::uint64_t>(at - here.begin());
+        return term_score(term.weight, index_.frequencies[place], corrected);
     }
 
     double canonical_score(std::uint32_t row) const
     {
         const double corrected = correction_.of(index_.lengths[row]);
         double score = 0;
-        for (const TermPostings& term : terms_) {
-            const Postings here = term.rows.first(term.here);
-            const auto at = std::lower_bound(here.begin(), here.end(), row);
-            if (at == here.end() || *at != row) continue;
-            const std::uint64_t place = term.place + static_cast<std::uint64_t>(at - here.begin());
-            score += term_score(term.weight, index_.frequencies[place], corrected);
-        }
+        for (const TermPostings& term : terms_) score += addend(term, row, corrected);
         return score;
     }
 
@@ -160,7 +179,7 @@ private:
         if (!(found.distance <= query_.within) || !comes_before(query_.after, found)) return;
         if (!first_rows_.takes(found)) return;
         first_rows_.offer(found);
-        // Later rows of the same score come behind.
+        // Rows of the same score are looked at as well, since exceeds() takes a little less: an earlier one may come.
         if (first_rows_.full()) least_ = std::max(least_, -first_rows_.last_distance());
     }
 
@@ -194,12 +213,14 @@ private:
     FirstRows first_rows_;
     PostingPolls polls_;
     std::vector<TermPostings> terms_;             // that have postings left
-    std::vector<const TermPostings*> essential_;  // of the slice, by bound
-    std::vector<double> sums_;                    // of the rows of the slice, over the essential terms
+    std::vector<const TermPostings*> essential_;  // of the slice, by bound, descending
+    std::vector<const TermPostings*> others_;     // by bound, ascending
+    std::vector<double> rests_;                   // [others + 1]: the sum of the bounds of the first of them
+    std::vector<double> sums_;                    // of the rows of the slice, over the essential terms; else 0
+    std::vector<std::uint32_t> touched_;          // rows whose sums are not 0
     std::uint32_t slice_rows_ = 0;
     std::uint32_t first_ = 0;  // row of the slice
-    double rest_ = 0;          // the sum of the bounds of the other terms
-    double least_ = 0;         // a result has a larger score, unless it shares no term
+    double least_ = 0;         // a result has no smaller score, and a larger one than 0, unless it shares no term
     double slack_ = 1;
 };
 

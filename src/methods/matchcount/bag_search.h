@@ -3,8 +3,9 @@
 // Retrieval Using Block-Max Indexes, 2011). Every answer is exact.
 //
 // In a slice each term has a bound of its addends. Terms whose bounds together do not exceed the k-th score so far
-// cannot alone make a result: only the postings of the others are added up, and of rows whose sums with the bounds of
-// the first exceed the k-th score the canonical score is computed. A slice where no term remains is passed over.
+// cannot alone make a result: only the postings of the others are added up. A row's addends of the first are looked up,
+// the largest bound first, while the row may still be a result; then its canonical score is computed. A slice where no
+// term remains is passed over.
 #pragma once
 
 #include <vector>

@@ -247,6 +247,7 @@ ScoreKind kind_for(Metric metric)
         case Metric::gram_jaccard:
         case Metric::overlap:
         case Metric::set_jaccard:
+        case Metric::bm25:
             break;
     }
     return ScoreKind::float_l1;

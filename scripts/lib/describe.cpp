@@ -55,9 +55,10 @@ std::string name_in_class(const ElementNames& element)
     return name;
 }
 
-// Queries are of the type of rows, but those of attributes.
+// Queries are of the type of rows, but those of attributes and bags.
 const char* query_type(const ElementNames& element)
 {
+    if (element.element == ElementType::bag) return "bm25_query";
     return element.element == ElementType::attribute_set ? "attribute_query" : element.type;
 }
 
@@ -89,8 +90,10 @@ std::string operator_class(const MethodDescription& method, const ElementNames& 
 std::string operator_classes()
 {
     std::string text;
+    std::string type;
     for (const ElementNames& element : element_names()) {
-        text += join({"-- ", element.type, ": operator classes\n\n"});
+        if (type != element.type) text += join({"-- ", element.type, ": operator classes\n\n"});
+        type = element.type;
         for (const MethodDescription* method : method_descriptions()) {
             for (const Comparison& comparison : method->comparisons) {
                 if (comparison.element == element.element)

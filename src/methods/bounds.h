@@ -42,6 +42,7 @@ inline double lower_bound(Metric metric, double value, double error, double quer
         case Metric::gram_jaccard:
         case Metric::overlap:
         case Metric::set_jaccard:
+        case Metric::bm25:
             return value;
     }
     return value;
@@ -67,6 +68,7 @@ inline double bound_width(Metric metric, double error, double query_norm)
         case Metric::gram_jaccard:
         case Metric::overlap:
         case Metric::set_jaccard:
+        case Metric::bm25:
             return 0;
     }
     return 0;

@@ -29,6 +29,7 @@ constexpr ElementNames elements[] = {
     {ElementType::set, "int8[]", "set"},
     {ElementType::set, "text[]", "set"},
     {ElementType::set, "tsvector", "set"},
+    {ElementType::bag, "tsvector", "bag"},
     {ElementType::attribute_set, "attributes", "attribute_set"},
 };
 
@@ -45,6 +46,7 @@ constexpr MetricNames metrics[] = {
     {Metric::gram_jaccard, "gram", "gram_jaccard", "<%%>", false},
     {Metric::overlap, "overlap", "overlap", "<&>", true},
     {Metric::set_jaccard, "jaccard", "set_jaccard", "<%>", false},
+    {Metric::bm25, "bm25", "bm25", "<&>", false},
 };
 
 }  // namespace

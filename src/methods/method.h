@@ -137,6 +137,13 @@ struct RowResult {
 // [rung][query]
 using RungResults = std::vector<std::vector<std::vector<RowResult>>>;
 
+// Statistics of documents, for the weights of the terms of a query.
+struct TermCounts {
+    std::uint64_t rows = 0;
+    std::uint64_t length = 0;             // of all rows
+    std::vector<std::uint64_t> of_terms;  // rows that have each of the terms
+};
+
 // The memory in which a searcher keeps its rows.
 struct Residence {
     std::int32_t gpu = -1;           // number of the device; -1: the CPU serves
@@ -187,6 +194,10 @@ public:
     // after (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
     virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                               std::vector<RowResult>& results, ThreadPool& pool) const = 0;
+
+    // Counts the rows of each term (protocol/bag_rows.h), of indexes whose rows are bags. Dead rows count until a
+    // merge.
+    virtual TermCounts count_terms(std::span<const std::uint64_t>) const { throw BadRequest("the rows have no terms"); }
 
     // Estimates the float operations of search(), to choose between the caller's thread and fan-out.
     virtual double search_cost(const SearchBatch& batch) const = 0;

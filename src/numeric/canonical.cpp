@@ -253,6 +253,7 @@ double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
         case Metric::gram_jaccard:
         case Metric::overlap:
         case Metric::set_jaccard:
+        case Metric::bm25:
             break;
     }
     return 0;

@@ -44,6 +44,7 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
         case Metric::gram_jaccard:
         case Metric::overlap:
         case Metric::set_jaccard:
+        case Metric::bm25:
             return;  // bits.cpp compares bits, edit_distance.cpp text, protocol/part_rows.h sets
     }
 }

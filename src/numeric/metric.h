@@ -22,11 +22,12 @@ enum class Metric : std::uint8_t {
     edit_transpositions = 8,  // operator <~^~>, the restricted Damerau distance
     edit_substring = 9,       // operator >>~~<<, the Levenshtein distance of the query to the nearest substring
     gram_jaccard = 10,        // operator <%%>, the Jaccard distance of 3-grams
-    // Of sets and attributes (protocol/part_rows.h):
+    // Of sets, attributes (protocol/part_rows.h) and bags:
     overlap = 11,      // operator <&>, the negative number of common parts
     set_jaccard = 12,  // operator <%>, the Jaccard distance of sets
+    bm25 = 13,         // operator <&>, the negative BM25 score of bags (protocol/bag_rows.h)
 };
-inline constexpr Metric last_metric = Metric::set_jaccard;
+inline constexpr Metric last_metric = Metric::bm25;
 
 // Whether rows are bits, packed into words that take the place of floats (numeric/bits.h).
 inline constexpr bool is_of_bits(Metric metric)
@@ -41,7 +42,7 @@ inline constexpr bool is_of_text(Metric metric)
 
 inline constexpr bool is_of_parts(Metric metric)
 {
-    return metric == Metric::overlap || metric == Metric::set_jaccard;
+    return metric >= Metric::overlap && metric <= Metric::bm25;
 }
 
 // Returns the distance that the SQL operator returns, accumulated in float64 in an order that depends on `dimensions`

@@ -15,8 +15,8 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
-// (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), and for sets and attributes their parts
-// (protocol/part_rows.h).
+// (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), for sets and attributes their parts
+// (protocol/part_rows.h), for bags their terms (protocol/bag_rows.h).
 enum class ElementType : std::uint8_t {
     float32 = 1,
     float16 = 2,
@@ -25,14 +25,15 @@ enum class ElementType : std::uint8_t {
     weighted_list = 5,
     text = 6,
     set = 7,
-    attribute_set = 8
+    attribute_set = 8,
+    bag = 9
 };
-inline constexpr ElementType last_element = ElementType::attribute_set;
+inline constexpr ElementType last_element = ElementType::bag;
 
 // Whether a row is a list of words of any number.
 constexpr bool is_list(ElementType element)
 {
-    return element >= ElementType::list && element <= ElementType::attribute_set;
+    return element >= ElementType::list && element <= last_element;
 }
 
 // Type of the elements of a stored array.

@@ -104,6 +104,7 @@ static_assert(sizeof(MirrorKey) == 32);
 enum class SearchMode : std::uint8_t {
     normal = 0,        // the method's own search with `effort` and `settings`
     continuation = 1,  // exact order, rows after the cursor; one query
+    term_counts = 2,   // statistics of the terms of a query, in the place of results; one query
 };
 
 // Faults for tests, which only a build with PGWARP_FAULTS accepts; other builds refuse a value other than none as
@@ -155,7 +156,9 @@ enum class SearchStatus : std::uint8_t {
 // If answered, followed by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they were
 // requested, uint64 places[sum of counts]: ordinals as in a cursor. With earlier rungs, the first results are those of
 // the first rung, up to its k; then come those that the next rung adds, up to its k in total. Results of kind
-// approximate are ordered within each rung, other results as a whole.
+// approximate are ordered within each rung, other results as a whole. A search for term counts is followed by uint64
+// rows, uint64 length, the sum of the rows' lengths, and uint64 counts[terms], the rows that have each term of the
+// query (protocol/bag_rows.h).
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;

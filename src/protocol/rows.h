@@ -1,8 +1,8 @@
 // Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches hold them. A row is dense
 // (a fixed number of floats, or of words of bits in the place of floats) or a list of words: u32, strictly ascending,
-// each with a float32 weight where the element type has weights; words of text, sets and attributes have an order of
-// their own (protocol/text_rows.h, protocol/part_rows.h). In addition a row has attributes: u64 columns, whose number
-// the index's shape gives (0 without attributes).
+// each with a float32 weight where the element type has weights; words of text, sets, attributes and bags
+// have an order of their own (protocol/text_rows.h, protocol/part_rows.h, protocol/bag_rows.h). In addition a row has
+// attributes: u64 columns, whose number the index's shape gives (0 without attributes).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 
+#include "protocol/bag_rows.h"
 #include "protocol/format.h"
 #include "protocol/part_rows.h"
 #include "protocol/text_rows.h"
@@ -232,13 +233,14 @@ struct OffsetWalk {
 // Whether the words of a row have an order of their own.
 constexpr bool has_own_words(ElementType element)
 {
-    return element >= ElementType::text && element <= ElementType::attribute_set;
+    return element >= ElementType::text && element <= last_element;
 }
 
 // Checks the words of such a row; null when they are valid.
 inline const char* words_fault(ElementType element, std::span<const std::uint32_t> words)
 {
     if (element == ElementType::text) return text_fault(words);
+    if (element == ElementType::bag) return bag_fault(words);
     return element == ElementType::set ? set_fault(words) : attribute_set_fault(words);
 }
 

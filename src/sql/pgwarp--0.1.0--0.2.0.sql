@@ -537,6 +537,54 @@ CREATE OPERATOR <&> (
 	LEFTARG = attributes, RIGHTARG = attribute_query, PROCEDURE = overlap_distance
 );
 
+-- documents ranked by BM25: lexemes with weights
+
+CREATE TYPE bm25_query;
+
+CREATE FUNCTION bm25_query_in(cstring) RETURNS bm25_query
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_query_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bm25_query_out(bm25_query) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bm25_query_recv(internal) RETURNS bm25_query
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_query_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bm25_query_send(bm25_query) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_parts_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE bm25_query (
+	INPUT = bm25_query_in,
+	OUTPUT = bm25_query_out,
+	RECEIVE = bm25_query_recv,
+	SEND = bm25_query_send,
+	STORAGE = extended
+);
+COMMENT ON TYPE bm25_query IS 'lexemes with weights, and the correction of scores by length';
+
+CREATE FUNCTION bm25_score(tsvector, bm25_query) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_score' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+
+CREATE FUNCTION bm25_distance(tsvector, bm25_query) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20;
+
+CREATE OPERATOR <&> (
+	LEFTARG = tsvector, RIGHTARG = bm25_query, PROCEDURE = bm25_distance
+);
+
+-- weights by the statistics of an index; the words of a text are those of default_text_search_config
+CREATE FUNCTION bm25_query(index regclass, words tsvector, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_query_of_tsvector' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
+
+CREATE FUNCTION bm25_query(index regclass, words tsquery, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query
+	AS 'MODULE_PATHNAME', 'pgwarp_bm25_query_of_tsquery' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 1000;
+
+CREATE FUNCTION bm25_query(index regclass, words text, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index, pg_catalog.to_tsvector(words), k1, b);
+
 -- state of the engine and of the resident indexes
 
 CREATE VIEW pgwarp_status_server AS
@@ -585,10 +633,16 @@ CREATE FUNCTION pgwarp_metric_overlap(internal) RETURNS integer
 CREATE FUNCTION pgwarp_metric_set_jaccard(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_metric_bm25(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION pgwarp_element_text(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_set(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_bag(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
@@ -617,6 +671,12 @@ CREATE OPERATOR CLASS text_gram_ops
 	OPERATOR 1 <%%> (text, text) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
+
+CREATE OPERATOR CLASS tsvector_bm25_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <&> (tsvector, bm25_query) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_bm25(internal),
+	FUNCTION 2 pgwarp_element_bag(internal);
 
 CREATE OPERATOR CLASS attributes_overlap_ops
 	DEFAULT FOR TYPE attributes USING matchcount AS

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "bag_fixture.h"
 #include "bit_fixture.h"
 #include "list_fixture.h"
 #include "methods/arrays.h"
@@ -57,6 +58,7 @@ OwnedRows rows_of(const Comparison& comparison)
 {
     if (comparison.element == ElementType::text) return random_texts(rows, 10, 3);
     if (comparison.element == ElementType::set) return random_sets(rows, 10, width, 3);
+    if (comparison.element == ElementType::bag) return random_bags(rows, 10, width, 3);
     if (comparison.element == ElementType::attribute_set) return random_attribute_sets(rows, 6, width, 3);
     if (is_list(comparison.element))
         return random_lists(rows, 10, width, comparison.element == ElementType::weighted_list, 3);

@@ -17,12 +17,12 @@ void check_lists(const IndexShape& shape, const RowView& rows)
     if (fault != nullptr) throw BadRequest(fault);
 }
 
-// Queries of attributes have another form than rows.
-void check_attribute_queries(const RowView& queries)
+// Checks queries of another form than rows.
+void check_listed_queries(const RowView& queries, const char* (*fault_of)(std::span<const std::uint32_t> words))
 {
     for (std::size_t i = 0; i < queries.count; ++i) {
         if (queries.list(i).size() > max_list_words) throw BadRequest("query with too many items");
-        const char* fault = attribute_query_fault(queries.list(i));
+        const char* fault = fault_of(queries.list(i));
         if (fault != nullptr) throw BadRequest(fault);
     }
 }
@@ -41,7 +41,8 @@ void check_query_rows(const IndexShape& shape, const RowView& queries)
 {
     if (queries.layout() != row_layout(shape.element))
         throw BadRequest("query of another kind than the rows of the index");
-    if (shape.element == ElementType::attribute_set) return check_attribute_queries(queries);
+    if (shape.element == ElementType::attribute_set) return check_listed_queries(queries, attribute_query_fault);
+    if (shape.element == ElementType::bag) return check_listed_queries(queries, bag_query_fault);
     if (queries.offsets != nullptr) return check_lists(shape, queries);
     if (queries.width != shape.dimensions) {
         throw BadRequest("query of " + std::to_string(queries.width) + " dimensions for an index of " +

@@ -69,6 +69,8 @@ void check_shape(const IndexShape& shape)
             "metric of another element type");
     require((shape.element >= ElementType::set) == is_of_parts(static_cast<Metric>(shape.metric)),
             "metric of another element type");
+    require((shape.element == ElementType::bag) == (static_cast<Metric>(shape.metric) == Metric::bm25),
+            "metric of another element type");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");
@@ -176,12 +178,13 @@ SearchMessage decode_search(Bytes payload)
 {
     SearchMessage message{front<SearchRequest>(payload), {}};
     const SearchRequest& request = message.request;
-    require(request.mode == SearchMode::normal || request.mode == SearchMode::continuation, "unknown search mode");
+    require(request.mode <= SearchMode::term_counts, "unknown search mode");
     require(request.want_places <= 1, "unknown wish in a search");
     require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.query_count >= 1, "search without queries");
-    require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");
-    require(request.mode == SearchMode::normal || request.earlier_count == 0, "continuation with rungs");
+    require(request.mode == SearchMode::normal || request.query_count == 1, "search of several queries by one's mode");
+    require(request.mode == SearchMode::normal || request.earlier_count == 0,
+            "search with rungs by a mode without them");
     check_rungs(request.earlier_count, request.earlier, request.k);
     check_parameters(request.settings);
     message.queries =

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "engine/mirror/row_checks.h"
+#include "engine/search/term_counts.h"
 #include "engine/server/handlers.h"
 
 namespace pgwarp
@@ -16,7 +17,7 @@ namespace
 constexpr auto fault_sleep = std::chrono::seconds(10);
 constexpr auto fault_hang = std::chrono::seconds(60);
 
-void reply_status(IoThread& thread, const Request& request, SearchStatus status, const MirrorSnapshot* snapshot)
+SearchReply make_status(SearchStatus status, const MirrorSnapshot* snapshot)
 {
     SearchReply reply{};
     reply.status = status;
@@ -24,6 +25,12 @@ void reply_status(IoThread& thread, const Request& request, SearchStatus status,
         for (std::size_t i = 0; i < delta_log_count; ++i) reply.have_delta_end[i] = snapshot->logs[i].end;
         reply.have_tombstone_version = snapshot->tombstone_version;
     }
+    return reply;
+}
+
+void reply_status(IoThread& thread, const Request& request, SearchStatus status, const MirrorSnapshot* snapshot)
+{
+    SearchReply reply = make_status(status, snapshot);
     thread.answer_search(request.connection, request.header.request_id, reply, request.received, {});
 }
 
@@ -44,6 +51,21 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     const std::uint64_t bytes =
         sizeof(SearchReply) + search.query_count * (sizeof(std::uint32_t) + most * result_bytes) + 8;
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
+}
+
+// The counts are a few look-ups for each term: the thread answers at once.
+void reply_term_counts(IoThread& thread, const Request& request, const Mirror& mirror, const MirrorSnapshot& snapshot,
+                       const RowView& query)
+{
+    if (mirror.shape().element != ElementType::bag) throw BadRequest("the rows of the index have no terms");
+    const TermCounts counts = count_terms(mirror, snapshot, query);
+    std::vector<std::uint64_t> body = {counts.rows, counts.length};
+    body.insert(body.end(), counts.of_terms.begin(), counts.of_terms.end());
+    SearchReply reply = make_status(SearchStatus::answered, &snapshot);
+    reply.query_count = 1;
+    reply.delta_cost = static_cast<float>(mirror.delta_cost());
+    thread.answer_search(request.connection, request.header.request_id, reply, request.received,
+                         std::as_bytes(std::span(body)));
 }
 
 void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
@@ -111,6 +133,8 @@ void handle_search(IoThread& thread, const Request& request)
     check_against(*found.mirror, *snapshot, message);
     const SearchStatus status = snapshot->status_for(search.delta_end, search.tombstone_version);
     if (status != SearchStatus::answered) return reply_status(thread, request, status, snapshot.get());
+    if (search.mode == SearchMode::term_counts)
+        return reply_term_counts(thread, request, *found.mirror, *snapshot, message.queries);
     accept_search(thread, request, message, found.mirror);
 }
 

@@ -68,7 +68,8 @@ constexpr SettingDescription settings[] = {
      .elements = {ElementType::float32, ElementType::float16}},
 };
 
-constexpr ElementSet lists_of_parts = {ElementType::text, ElementType::set, ElementType::attribute_set};
+constexpr ElementSet lists_of_parts = {ElementType::text, ElementType::set, ElementType::attribute_set,
+                                       ElementType::bag};
 constexpr Comparison comparisons[] = {
     {ElementType::text, Metric::edit},
     {ElementType::text, Metric::edit_transpositions},
@@ -83,6 +84,7 @@ constexpr Comparison comparisons[] = {
     {ElementType::set, Metric::overlap},
     {ElementType::set, Metric::set_jaccard},
     {ElementType::attribute_set, Metric::overlap},
+    {ElementType::bag, Metric::bm25},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -137,7 +139,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     const auto metric = static_cast<Metric>(column.metric);
     if (is_of_parts(metric)) {
         if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
-        return refuse("an index of sets or attributes has no options", "Its searches are exact.");
+        return refuse("an index of sets, attributes or documents has no options", "Its searches are exact.");
     }
     if (column.dimensions == 0) return check_hashes(given);
     if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);

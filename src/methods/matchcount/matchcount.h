@@ -50,6 +50,8 @@ std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const Para
 
 std::unique_ptr<Builder> make_part_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_part_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
+// The part builder serves bags as well.
+std::unique_ptr<Searcher> make_bag_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
 
 std::unique_ptr<Builder> make_vector_builder(const IndexShape& shape, const ParameterList& options);
 // Signs new rows by the functions of an index, its array `hashes`.

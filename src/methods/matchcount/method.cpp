@@ -30,11 +30,12 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
                                         std::span<const ArrayShape> arrays)
 {
     if (shape.element == ElementType::text) return matchcount::make_text_searcher(shape, options, arrays);
+    if (shape.element == ElementType::bag) return matchcount::make_bag_searcher(shape, arrays);
     return is_list(shape.element) ? matchcount::make_part_searcher(shape, arrays)
                                   : matchcount::make_vector_searcher(shape, options, arrays);
 }
 
-constexpr ElementSet lists = {ElementType::text, ElementType::set, ElementType::attribute_set};
+constexpr ElementSet lists = {ElementType::text, ElementType::set, ElementType::attribute_set, ElementType::bag};
 
 // Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)

@@ -38,6 +38,17 @@ struct Element {
     auto operator<=>(const Element&) const = default;
 };
 
+// A term without its frequency.
+struct Term {
+    static constexpr std::size_t words = bag_words;
+    std::uint64_t value;
+
+    static Term at(const std::uint32_t* from) { return {term_of(part_number(from))}; }
+    std::uint64_t name() const { return no_name; }
+    std::uint64_t hash() const { return mixed(value ^ secret); }
+    auto operator<=>(const Term&) const = default;
+};
+
 struct Attribute {
     static constexpr std::size_t words = attribute_words;
     std::uint64_t attribute_name;
@@ -327,6 +338,7 @@ Item PartDictionary::find(std::uint64_t name, std::uint64_t first, std::uint64_t
 
 RankedRows rank_parts(const RowView& rows, ElementType element, ThreadPool& pool)
 {
+    if (element == ElementType::bag) return rank<Term>(rows, pool);
     return element == ElementType::set ? rank<Element>(rows, pool) : rank<Attribute>(rows, pool);
 }
 

@@ -1,6 +1,6 @@
-// The dictionary of the sets or attributes of an index: their distinct parts in order, of sets the elements, of
-// attributes the pairs {name, value}. The keyword of a part is its rank. So a range of values of a name is a range of
-// keywords, and numbers need not be made discrete.
+// The dictionary of the sets, attributes or bags of an index: their distinct parts in order, of sets the elements, of
+// attributes the pairs {name, value}, of bags the terms. The keyword of a part is its rank. So a range of values of a
+// name is a range of keywords, and numbers need not be made discrete.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace pgwarp::matchcount
 {
 
-// Elements are the values of one name, no_name.
+// Elements and terms are the values of one name, no_name.
 inline constexpr std::uint64_t no_name = 0;
 
 class PartDictionary

@@ -128,6 +128,11 @@ PGWARP_FUNCTION(pgwarp_metric_set_jaccard)
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::set_jaccard));
 }
 
+PGWARP_FUNCTION(pgwarp_metric_bm25)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::bm25));
+}
+
 // Support function 2 returns the element type.
 PGWARP_FUNCTION(pgwarp_element_float32)
 {
@@ -152,6 +157,11 @@ PGWARP_FUNCTION(pgwarp_element_text)
 PGWARP_FUNCTION(pgwarp_element_set)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::set));
+}
+
+PGWARP_FUNCTION(pgwarp_element_bag)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::bag));
 }
 
 PGWARP_FUNCTION(pgwarp_element_attribute_set)

@@ -25,18 +25,6 @@ namespace pgwarp
 namespace
 {
 
-// Returns the table of an index; raises an error with the relation's name if it is not an index.
-Oid table_of_index(Oid index)
-{
-    const Oid table = IndexGetRelation(index, true);
-    if (OidIsValid(table)) return table;
-    const char* name = get_rel_name(index);
-    if (name == nullptr) {
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", index)));
-    }
-    refuse_other_relation(name);
-}
-
 // Returns the columns that the index reads: keys, expressions and predicate, as offsets from the first system column.
 // PostgreSQL simplifies expressions when it reads them, which may run functions: so this code runs as the table's
 // owner.
@@ -54,7 +42,20 @@ Bitmapset* columns_of_index(Relation heap, Relation index)
     return columns;
 }
 
-void check_usable(Relation index)
+}  // namespace
+
+Oid table_of_index(Oid index)
+{
+    const Oid table = IndexGetRelation(index, true);
+    if (OidIsValid(table)) return table;
+    const char* name = get_rel_name(index);
+    if (name == nullptr) {
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", index)));
+    }
+    refuse_other_relation(name);
+}
+
+void check_usable_index(Relation index)
 {
     const char* name = RelationGetRelationName(index);
     const Form_pg_index form = index->rd_index;
@@ -79,8 +80,6 @@ void check_usable(Relation index)
                         errhint("Repeat the statement in a new transaction.")));
     }
 }
-
-}  // namespace
 
 void check_may_read(Relation heap, const Bitmapset* columns)
 {
@@ -107,6 +106,15 @@ void check_may_read(Relation heap, const Bitmapset* columns)
     }
 }
 
+void check_may_read_index(Oid index_oid)
+{
+    Relation heap = table_open(table_of_index(index_oid), AccessShareLock);
+    Relation index = relation_open(index_oid, AccessShareLock);
+    check_may_read(heap, columns_of_index(heap, index));
+    relation_close(index, NoLock);
+    table_close(heap, NoLock);
+}
+
 // Raise an error for an index of lists: the function takes vectors.
 static void refuse_lists(Relation index)
 {
@@ -124,7 +132,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     target->index = relation_open(index_oid, AccessShareLock);
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
-    check_usable(target->index);
+    check_usable_index(target->index);
     refuse_lists(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");

@@ -28,6 +28,16 @@ void close_search_target(SearchTarget* target);
 // Raises an error unless a query has the dimensions of the index.
 void check_query_dimensions(const SearchTarget* target, int dimensions);
 
+// Returns the table of an index, which may be partitioned. Raises an error with the relation's name if it is no index.
+Oid table_of_index(Oid index);
+// The parts of open_search_target() for functions that read statistics of an index. Locks stay to the end of the
+// transaction.
+//
+// Checks the caller's rights to the columns of an index, which may be partitioned.
+void check_may_read_index(Oid index);
+// Raises an error unless the index is valid, and may be read by this session and this transaction.
+void check_usable_index(Relation index);
+
 // The same checks of rights for a function that reads `columns` (offsets from the first system column) of a table.
 void check_may_read(Relation heap, const Bitmapset* columns);
 

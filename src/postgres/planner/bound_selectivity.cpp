@@ -48,6 +48,8 @@ Selectivity share_within(Metric metric, const UpperBound& bound, double value, d
         case Metric::overlap:
             if (holds_for_all(bound, value, 0)) return 1;
             return holds_for_all(bound, value, -1) ? usual_sharing : usual_within;
+        case Metric::bm25:
+            return holds_for_all(bound, value, 0) ? 1 : usual_within;
         case Metric::set_jaccard:
             if (holds_for_all(bound, value, 1)) return 1;
             [[fallthrough]];

@@ -1,4 +1,6 @@
-// Input of attributes; output and binary form of attributes and attribute_query.
+// Input of attributes; output and binary form of attributes, attribute_query and bm25_query.
+#include "postgres/types/attributes_io.h"
+
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/attribute_text.h"
 #include "postgres/types/attributes.h"
@@ -34,8 +36,9 @@ PartsValue* parse_attributes(const char* literal)
     return finish_attributes(&builder);
 }
 
-// Returns the text of a binary form, which a zero ends.
-const char* receive_text(StringInfo buffer, const char* type)
+}  // namespace
+
+const char* receive_parts_text(StringInfo buffer, const char* type)
 {
     const int version = pq_getmsgbyte(buffer);
     if (version != binary_version) {
@@ -45,8 +48,6 @@ const char* receive_text(StringInfo buffer, const char* type)
     int length = 0;
     return pq_getmsgtext(buffer, buffer->len - buffer->cursor, &length);
 }
-
-}  // namespace
 
 }  // namespace pgwarp
 
@@ -58,7 +59,7 @@ PGWARP_FUNCTION(pgwarp_attributes_in)
 PGWARP_FUNCTION(pgwarp_attributes_recv)
 {
     auto* buffer = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
-    PG_RETURN_POINTER(pgwarp::parse_attributes(pgwarp::receive_text(buffer, "attributes")));
+    PG_RETURN_POINTER(pgwarp::parse_attributes(pgwarp::receive_parts_text(buffer, "attributes")));
 }
 
 PGWARP_FUNCTION(pgwarp_attribute_query_in)
@@ -69,7 +70,7 @@ PGWARP_FUNCTION(pgwarp_attribute_query_in)
 PGWARP_FUNCTION(pgwarp_attribute_query_recv)
 {
     auto* buffer = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
-    PG_RETURN_POINTER(pgwarp::parse_attribute_query(pgwarp::receive_text(buffer, "attribute_query")));
+    PG_RETURN_POINTER(pgwarp::parse_attribute_query(pgwarp::receive_parts_text(buffer, "attribute_query")));
 }
 
 PGWARP_FUNCTION(pgwarp_parts_out)

@@ -2,6 +2,7 @@
 #include "postgres/types/list_value.h"
 
 #include "postgres/types/attribute_value.h"
+#include "postgres/types/bag_value.h"
 #include "postgres/types/set_value.h"
 #include "postgres/types/text_row.h"
 #include "postgres/types/text_value.h"
@@ -42,6 +43,13 @@ constexpr ListType list_types[] = {
     list_of_sets<SetKind::int8_array>(INT8ARRAYOID, 8),
     list_of_sets<SetKind::text_array>(TEXTARRAYOID, 8),
     list_of_sets<SetKind::lexemes>(TSVECTOROID, 32),
+    {.element = ElementType::bag,
+     .type = TSVECTOROID,
+     .width = 128,
+     .read_row = read_bag_row,
+     .read_query = read_parts_row,
+     .can_read_query = can_read_parts,
+     .distance = bag_row_distance},
     {.element = ElementType::attribute_set,
      .type = InvalidOid,
      .width = 64,

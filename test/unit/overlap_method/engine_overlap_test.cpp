@@ -1,10 +1,12 @@
-// The life of an index of lists, texts, sets or attributes, through the engine's protocol and mirrors: build, insert,
-// delete, search, continue, merge, crash. The engine's answers are compared with a plain scan of the test's rows.
+// The life of an index of lists, texts, sets, attributes or bags, through the engine's protocol and mirrors: build,
+// insert, delete, search, continue, merge, crash. The engine's answers are compared with a plain scan of the test's
+// rows.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "bag_fixture.h"
 #include "overlap_method/overlap_client.h"
 #include "part_fixture.h"
 #include "text_fixture.h"
@@ -42,12 +44,14 @@ OwnedRows random_rows_of(const Kind& kind, std::size_t count, std::size_t most, 
     if (kind.element == ElementType::text) return random_texts(count, most, seed);
     if (kind.element == ElementType::set) return random_sets(count, most, range, seed);
     if (kind.element == ElementType::attribute_set) return random_attribute_sets(count, most, 9, seed);
+    if (kind.element == ElementType::bag) return random_bags(count, most, range, seed);
     return random_lists(count, most, range, kind.element == ElementType::weighted_list, seed);
 }
 
 OwnedRows random_queries_of(const Kind& kind, std::size_t count, std::size_t most, unsigned seed)
 {
     if (kind.element == ElementType::attribute_set) return random_queries(count, most, most, 9, seed);
+    if (kind.element == ElementType::bag) return random_bag_queries(count, most, range, seed);
     return random_rows_of(kind, count, most, seed);
 }
 
@@ -56,6 +60,7 @@ double distance_of(const Kind& kind, const RowView& query, const RowView& rows, 
     if (kind.element == ElementType::text) return plain_distance(text_of(query, 0), text_of(rows, row));
     if (kind.element == ElementType::attribute_set)
         return plain_overlap(query_of(query.list(0)), attributes_of(rows.list(row)));
+    if (kind.element == ElementType::bag) return plain_bm25(weights_of(query.list(0)), bag_of(rows.list(row)));
     if (kind.element != ElementType::set) return overlap_distance(query, 0, rows, row);
     const Set a = set_of(query.list(0));
     const Set b = set_of(rows.list(row));
@@ -474,11 +479,11 @@ std::string kind_of_lists(const testing::TestParamInfo<Kind>& kind)
 {
     return kind.param.name;
 }
-const auto kinds =
-    testing::Values(Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
-                    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
-                    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
-                    Kind{"attributes", ElementType::attribute_set, Metric::overlap});
+const auto kinds = testing::Values(
+    Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
+    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
+    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+    Kind{"attributes", ElementType::attribute_set, Metric::overlap}, Kind{"bm25", ElementType::bag, Metric::bm25});
 INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
 INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 
@@ -538,6 +543,60 @@ INSTANTIATE_TEST_SUITE_P(Lists, MalformedParts,
                                          Kind{"jaccard", ElementType::set, Metric::set_jaccard},
                                          Kind{"attributes", ElementType::attribute_set, Metric::overlap}),
                          kind_of_lists);
+
+// Statistics of terms in rows of the index, in those of a part, and in those that no part holds.
+class Terms : public LoadedTable
+{
+protected:
+    void expect_counts(std::size_t rows)
+    {
+        const BagOfWeights weights{1, 0, {{0, 1.0}, {1, 1.0}, {7, 2.0}, {range + 5, 1.0}}};
+        const OwnedRows query = rows_of_parts(std::vector<BagOfWeights>{weights});
+        SearchRequest request = table.request(query.view(), 1);
+        request.mode = SearchMode::term_counts;
+        const ClientReply reply =
+            client.call(MessageType::search, EngineClient::bytes_of(request), block_bytes(query.view()));
+        ASSERT_EQ(reply.as<SearchReply>().status, SearchStatus::answered);
+        std::vector<std::uint64_t> wanted = {rows, 0, 0, 0, 0, 0};
+        for (std::size_t row = 0; row < rows; ++row) {
+            std::size_t number = 2;
+            const Bag bag = bag_of(table.all().list(row));
+            for (const auto& [term, frequency] : bag) wanted[1] += frequency;
+            for (const auto& [term, weight] : weights.weights) wanted[number++] += bag.contains(term) ? 1 : 0;
+        }
+        EXPECT_GT(wanted[2], 0U);
+        EXPECT_EQ(reply.array_at<std::uint64_t>(sizeof(SearchReply), 6), wanted);
+        EXPECT_EQ(reply.payload.size(), sizeof(SearchReply) + 6 * sizeof(std::uint64_t));
+    }
+};
+
+TEST_P(Terms, AreCounted)
+{
+    expect_counts(indexed);
+    table.insert(0, 500);
+    table.push(client, 20);
+    expect_counts(indexed + 500);
+    add_part();
+    expect_counts(indexed + 500);
+    table.insert(500, inserted);
+    table.push(client, 20);
+    expect_counts(indexed + inserted);
+    table.merge(client);
+    table.load(client);
+    expect_counts(indexed + inserted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lists, Terms, testing::Values(Kind{"bm25", ElementType::bag, Metric::bm25}), kind_of_lists);
+
+TEST_P(MalformedParts, HaveNoTerms)
+{
+    const OwnedRows query = random_queries_of(GetParam(), 1, 5, 1);
+    SearchRequest request = table.request(query.view(), 1);
+    request.mode = SearchMode::term_counts;
+    EXPECT_THROW(client.call(MessageType::search, EngineClient::bytes_of(request), block_bytes(query.view())),
+                 EngineError);
+    expect_truth(client, table, 10);
+}
 
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)

@@ -148,7 +148,7 @@ void VectorBuilder::calibrate(const BuildProgress& progress, ThreadPool& pool)
 {
     const std::size_t dimensions = made_.hashes.dimensions();
     const std::vector<std::uint32_t> sample = sample_rows(made_.count, most_sampled_queries, calibration_seed);
-    CandidateRecall recall(made_.hashes, sample, gather_rows(made_.vectors.data(), dimensions, sample));
+    VectorRecall recall(made_.hashes, sample, gather_rows(made_.vectors.data(), dimensions, sample));
     for (std::size_t first = 0; first < made_.count; first += step_rows) {
         progress.advance("calibrating", first, made_.count);
         recall.add(made_.vectors.data() + first * dimensions,

@@ -49,7 +49,7 @@ private:
     std::vector<std::uint64_t> dead_;    // bitmap
     std::vector<std::uint32_t> sample_;  // rows that are queries
     std::vector<float> queries_;
-    std::optional<CandidateRecall> recall_;
+    std::optional<VectorRecall> recall_;
     std::size_t rows_ = 0;
     std::uint64_t next_ = 0;        // the next byte of the rows' array
     std::vector<std::byte> begun_;  // the first bytes of a row

@@ -16,7 +16,8 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
 // (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), and for sets and attributes their parts
-// (protocol/part_rows.h).
+// (protocol/part_rows.h). Rows of minhash_set are sets, whose index keeps signatures of them and searches
+// approximately.
 enum class ElementType : std::uint8_t {
     float32 = 1,
     float16 = 2,
@@ -25,14 +26,21 @@ enum class ElementType : std::uint8_t {
     weighted_list = 5,
     text = 6,
     set = 7,
-    attribute_set = 8
+    attribute_set = 8,
+    minhash_set = 9
 };
-inline constexpr ElementType last_element = ElementType::attribute_set;
+inline constexpr ElementType last_element = ElementType::minhash_set;
 
 // Whether a row is a list of words of any number.
 constexpr bool is_list(ElementType element)
 {
-    return element >= ElementType::list && element <= ElementType::attribute_set;
+    return element >= ElementType::list && element <= last_element;
+}
+
+// Whether a row is a set of elements.
+constexpr bool is_any_set(ElementType element)
+{
+    return element == ElementType::set || element == ElementType::minhash_set;
 }
 
 // Type of the elements of a stored array.

@@ -232,14 +232,14 @@ struct OffsetWalk {
 // Whether the words of a row have an order of their own.
 constexpr bool has_own_words(ElementType element)
 {
-    return element >= ElementType::text && element <= ElementType::attribute_set;
+    return element >= ElementType::text && element <= last_element;
 }
 
 // Checks the words of such a row; null when they are valid.
 inline const char* words_fault(ElementType element, std::span<const std::uint32_t> words)
 {
     if (element == ElementType::text) return text_fault(words);
-    return element == ElementType::set ? set_fault(words) : attribute_set_fault(words);
+    return is_any_set(element) ? set_fault(words) : attribute_set_fault(words);
 }
 
 // Checks lists as rows of an index of this shape; null when they are valid. offsets_fault() must have passed.

@@ -594,6 +594,9 @@ CREATE FUNCTION pgwarp_element_set(internal) RETURNS integer
 CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_element_minhash_set(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE OPERATOR CLASS text_edit_ops
 	DEFAULT FOR TYPE text USING matchcount AS
 	OPERATOR 1 <~~> (text, text) FOR ORDER BY float_ops,
@@ -707,6 +710,30 @@ CREATE OPERATOR CLASS tsvector_jaccard_ops
 	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int4_array_minhash_ops
+	FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+CREATE OPERATOR CLASS int8_array_minhash_ops
+	FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+CREATE OPERATOR CLASS text_array_minhash_ops
+	FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+CREATE OPERATOR CLASS tsvector_minhash_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
 
 -- estimated similarities
 

@@ -933,6 +933,9 @@ CREATE FUNCTION pgwarp_element_set(internal) RETURNS integer
 CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_element_minhash_set(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- vector: operator classes
 
 CREATE OPERATOR CLASS vector_l2_ops
@@ -1220,6 +1223,38 @@ CREATE OPERATOR CLASS attributes_overlap_ops
 	OPERATOR 1 <&> (attributes, attribute_query) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_attribute_set(internal);
+
+-- int4[]: operator classes
+
+CREATE OPERATOR CLASS int4_array_minhash_ops
+	FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- int8[]: operator classes
+
+CREATE OPERATOR CLASS int8_array_minhash_ops
+	FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- text[]: operator classes
+
+CREATE OPERATOR CLASS text_array_minhash_ops
+	FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- tsvector: operator classes
+
+CREATE OPERATOR CLASS tsvector_minhash_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
 -- end of generated
 
 -- what an index is and attains

@@ -5,7 +5,6 @@
 
 #include "methods/arrays.h"
 #include "methods/bulk_memory.h"
-#include "methods/matchcount/hash_count.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/vector_calibration.h"
 #include "methods/options.h"
@@ -199,13 +198,7 @@ HashForm hash_form(const IndexShape& shape, const ParameterList& options)
         throw BadRequest("matchcount knows no hash functions for this distance");
     if (form.metric == Metric::cosine) form.family = HashFamily::signs;
     if (options.get(option_lsh, 0) == 1) form.family = HashFamily::binning;
-    form.functions = static_cast<std::size_t>(options.get(option_hashes, 0));
-    if (form.functions == 0) {
-        const std::int64_t epsilon = options.get(option_epsilon, 0);
-        const std::int64_t delta = options.get(option_delta, 0);
-        form.functions = hash_count(epsilon != 0 ? static_cast<double>(epsilon) * 1e-6 : usual_epsilon,
-                                    delta != 0 ? static_cast<double>(delta) * 1e-6 : usual_delta);
-    }
+    form.functions = function_count(options);
     if (const auto buckets = static_cast<std::size_t>(options.get(option_buckets, 0)); buckets != 0)
         form.buckets = buckets;
     return form;

@@ -32,7 +32,6 @@ public:
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
     {
         rows_ = rows.rows();
-        rows_.attribute_count = 0;
         signatures_.resize(rows_.count * hashes_.signature_bytes());
         for_steps("encoding rows", progress, [&](std::size_t first, const RowView& some) {
             hashes_.sign(some, signature(first), pool, progress.cancel);

@@ -1330,6 +1330,38 @@ CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFA
 
 COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
 
+CREATE FUNCTION matchcount_estimate(index regclass, query int4[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, int4[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query int8[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, int8[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query text[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, text[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query tsvector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, tsvector, integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
 -- what a join cannot say
 
 CREATE FUNCTION knn_search(index regclass, queries vector[], k integer)

@@ -12,6 +12,8 @@ namespace pgwarp::matchcount
 namespace
 {
 
+constexpr std::size_t rank_grain = 16;  // of sets that have up to 32,768 elements
+
 std::size_t rows_of(std::span<const ArrayShape> arrays)
 {
     const ArrayShape* offsets = find_array(arrays, array_list_offsets);
@@ -22,7 +24,7 @@ class SetSearcher : public SignatureSearcher
 {
 public:
     SetSearcher(const IndexShape& shape, const SetHashes& hashes, std::span<const ArrayShape> arrays)
-        : SignatureSearcher(rows_of(arrays), hashes.functions(), hashes.signature_bytes()),
+        : SignatureSearcher(rows_of(arrays), hashes.functions(), hashes.signature_bytes(), rank_grain),
           hashes_(hashes),
           sets_(shape, arrays)
     {

@@ -18,13 +18,13 @@ namespace
 constexpr std::size_t piece_rows = 16384;
 constexpr std::size_t block_bytes = std::size_t{1} << 15;  // of signatures, which stay in the cache for the next query
 constexpr std::size_t most_block_rows = 1024;
-constexpr std::size_t together = 16;     // queries that a block is compared with
-constexpr std::size_t rank_grain = 256;  // candidates that a thread ranks at a time
+constexpr std::size_t together = 16;  // queries that a block is compared with
 
 }  // namespace
 
-SignatureSearcher::SignatureSearcher(std::size_t rows, std::size_t functions, std::size_t signature_bytes)
-    : rows_(rows), functions_(functions), signature_bytes_(signature_bytes)
+SignatureSearcher::SignatureSearcher(std::size_t rows, std::size_t functions, std::size_t signature_bytes,
+                                     std::size_t rank_grain)
+    : rows_(rows), functions_(functions), signature_bytes_(signature_bytes), rank_grain_(rank_grain)
 {
 }
 
@@ -128,7 +128,7 @@ void SignatureSearcher::rank(std::span<const SearchBatch> rungs, std::size_t que
                              std::span<const CountedRow> candidates, ThreadPool& pool, RungResults& results) const
 {
     std::vector<double> values(candidates.size());
-    pool.parallel_for(candidates.size(), rank_grain, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(candidates.size(), rank_grain_, [&](std::size_t begin, std::size_t end) {
         rungs[0].check_cancel();
         for (std::size_t i = begin; i < end; ++i) values[i] = value(rungs[0], query, candidates[i].row);
     });

@@ -31,7 +31,8 @@ public:
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
 protected:
-    SignatureSearcher(std::size_t rows, std::size_t functions, std::size_t signature_bytes);
+    // rank_grain: candidates that a thread ranks at a time.
+    SignatureSearcher(std::size_t rows, std::size_t functions, std::size_t signature_bytes, std::size_t rank_grain);
 
     std::size_t rows() const { return rows_; }
     std::size_t signature_bytes() const { return signature_bytes_; }
@@ -69,6 +70,7 @@ private:
     std::size_t rows_;
     std::size_t functions_;
     std::size_t signature_bytes_;
+    std::size_t rank_grain_;
     BulkVector<std::uint8_t> signatures_;  // [rows][signature_bytes]
 };
 

@@ -11,6 +11,8 @@ namespace pgwarp::matchcount
 namespace
 {
 
+constexpr std::size_t rank_grain = 256;
+
 std::size_t rows_of(std::span<const ArrayShape> arrays)
 {
     const ArrayShape* vectors = find_array(arrays, array_vectors);
@@ -21,7 +23,7 @@ class VectorSearcher : public SignatureSearcher
 {
 public:
     VectorSearcher(VectorHashes hashes, std::span<const ArrayShape> arrays)
-        : SignatureSearcher(rows_of(arrays), hashes.form().functions, hashes.signature_bytes()),
+        : SignatureSearcher(rows_of(arrays), hashes.form().functions, hashes.signature_bytes(), rank_grain),
           hashes_(std::move(hashes))
     {
         if (rows() == 0) return;

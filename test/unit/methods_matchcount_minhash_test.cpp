@@ -231,6 +231,90 @@ TEST(MatchcountMinhash, MergesSignLikeBuilds)
     EXPECT_EQ(index.builder->effective_options().get(option_hashes, 0), 226);
 }
 
+void give_whole(Builder& builder, const ArrayShape& shape, std::span<const std::byte> bytes)
+{
+    // Pieces end within rows, and within words.
+    for (std::size_t at = 0; at < bytes.size(); at += 1003)
+        builder.give(shape, at, bytes.subspan(at, std::min<std::size_t>(1003, bytes.size() - at)));
+}
+
+const BuildProgress silent{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+
+// A calibration of the stored sets, of which every fifth is a query and some are dead.
+Calibration calibrate(const Index& index, const OwnedRows& sets, RowBitmap dead)
+{
+    const auto calibrator = matchcount_method().make_calibrator(index.shape, index.builder->effective_options());
+    const std::vector<ArrayShape> arrays = index.builder->arrays();
+    std::vector<std::uint32_t> sample;
+    OwnedRows queries;
+    for (std::uint32_t row = 3; row < sets.count(); row += 5) {
+        if (bit_is_set(dead, row)) continue;
+        sample.push_back(row);
+        queries.append(sets.view().row(row));
+    }
+    const RowView asked = queries.view();
+    give_whole(*calibrator, make_array_shape(array_calib_row, ArrayType::u32, sample.size(), 1),
+               std::as_bytes(std::span(sample)));
+    give_whole(*calibrator, make_array_shape(array_calib_offset, ArrayType::u64, asked.count + 1, 1),
+               std::as_bytes(std::span(asked.offsets, asked.count + 1)));
+    give_whole(*calibrator, make_array_shape(array_calib_query, ArrayType::u32, asked.word_count(), 1),
+               std::as_bytes(std::span(asked.words, asked.word_count())));
+    if (!dead.empty())
+        give_whole(*calibrator, make_array_shape(array_calib_dead, ArrayType::u64, dead.size(), 1),
+                   std::as_bytes(dead));
+    for (const char* name : {matchcount::array_signatures, array_list_offsets, array_list_words})
+        give_whole(*calibrator, *find_array(arrays, name), array_of(*index.builder, name));
+    RowBuffer none(index.shape);
+    ThreadPool pool(1);
+    calibrator->run(none, silent, pool);
+    return calibrator->calibration();
+}
+
+TEST(MatchcountMinhash, IsCalibratedAgain)
+{
+    ThreadPool pool(2);
+    const OwnedRows sets = rows_of_parts(grouped_sets(rows, 14));
+    const Index index(shape_of(), sets.view(), make_list({{"hashes", 64}}), pool);
+    const Calibration built = index.builder->calibration();
+    const Calibration again = calibrate(index, sets, {});
+    ASSERT_EQ(again.count, built.count);
+    for (std::uint32_t i = 0; i < built.count; ++i) {
+        EXPECT_EQ(again.points[i].effort, built.points[i].effort);
+        EXPECT_NEAR(again.points[i].recall[1], built.points[i].recall[1], 0.1);
+    }
+    // All rows but a few are dead: few candidates are all.
+    std::vector<std::uint64_t> dead((rows + 63) / 64, ~std::uint64_t{0});
+    dead[0] = 0;
+    const Calibration few = calibrate(index, sets, dead);
+    EXPECT_EQ(few.points[few.count - 1].effort, 64);
+    EXPECT_EQ(few.points[few.count - 1].recall[0], 1);
+    // Sets of all empty sets have no words.
+    const Index empty = index_of(Sets(100), 16, pool);
+    const Calibration of_empty = calibrate(empty, rows_of_parts(Sets(100)), {});
+    EXPECT_EQ(of_empty.points[of_empty.count - 1].recall[0], 1);
+    // Any of them is nearest.
+    EXPECT_GT(of_empty.points[0].recall[0], 0.9);
+}
+
+TEST(MatchcountMinhash, RefusesToBeCalibratedByOtherArrays)
+{
+    ThreadPool pool(1);
+    const Index index = index_of(grouped_sets(30, 15), 16, pool);
+    const std::vector<ArrayShape> arrays = index.builder->arrays();
+    const auto calibrator = [&] {
+        return matchcount_method().make_calibrator(index.shape, index.builder->effective_options());
+    };
+    RowBuffer none(index.shape);
+    EXPECT_THROW(calibrator()->run(none, silent, pool), BadRequest);
+    EXPECT_THROW(
+        give_whole(*calibrator(), *find_array(arrays, array_list_words), array_of(*index.builder, array_list_words)),
+        BadRequest);
+    const std::vector<std::byte> bytes(8);
+    EXPECT_THROW(calibrator()->give(make_array_shape("vectors", ArrayType::f32, 2, 1), 0, bytes), BadRequest);
+    EXPECT_THROW(calibrator()->give(make_array_shape("signatures", ArrayType::u8, 1, 8), 0, bytes), BadRequest);
+    EXPECT_THROW(calibrator()->give(make_array_shape("calib_row", ArrayType::u32, 501, 1), 0, bytes), BadRequest);
+}
+
 // The chosen effort finds what the curve tells: as many rows at the distances of the nearest.
 TEST(MatchcountMinhash, TellsItsRecall)
 {

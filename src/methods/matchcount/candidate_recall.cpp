@@ -75,7 +75,9 @@ void CandidateRecall::add(std::size_t query, std::span<const float> scores, std:
     }
 }
 
-// Returns the ranks of the true neighbours, nearest first. Among rows of equal count the middle rank stands for all.
+// Returns the ranks of the true neighbours, nearest first. Rows of equal count are candidates in an order that says
+// nothing: of n such rows, g at the same distance, the j-th of these is expected at the rank (j + 1) (n + 1) / (g + 1)
+// - 1 among them.
 std::vector<double> CandidateRecall::ranks_of(const Query& query) const
 {
     std::vector<std::uint32_t> above(query.rows_of_count.size());  // rows of a larger count
@@ -84,7 +86,13 @@ std::vector<double> CandidateRecall::ranks_of(const Query& query) const
     std::vector<Near> nearest = query.nearest;
     std::sort_heap(nearest.begin(), nearest.end());
     std::vector<double> ranks;
-    for (const Near& row : nearest) ranks.push_back(above[row.count] + (query.rows_of_count[row.count] - 1) / 2.0);
+    for (std::size_t first = 0, end = 0; first < nearest.size(); first = end) {
+        const Near& row = nearest[first];
+        while (end < nearest.size() && nearest[end].score == row.score && nearest[end].count == row.count) ++end;
+        const double step = (query.rows_of_count[row.count] + 1.0) / static_cast<double>(end - first + 1);
+        for (std::size_t j = 1; j <= end - first; ++j)
+            ranks.push_back(above[row.count] + static_cast<double>(j) * step - 1);
+    }
     return ranks;
 }
 

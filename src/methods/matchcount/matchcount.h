@@ -7,8 +7,8 @@
 // Sets and attributes are searched by their common parts, exactly (protocol/part_rows.h).
 //
 // Sets of the element minhash_set are searched by the Jaccard similarity that their signatures tell (set_hashes.h).
-// Arrays: those of lists, and signatures u8 [rows][functions], both in row order. A merge signs the new rows, and keeps
-// the recall that the build has measured. Delta rows are signed and searched likewise, or compared one by one.
+// Arrays: those of lists, and signatures u8 [rows][functions], both in row order. A merge signs the new rows. Delta
+// rows are signed and searched likewise, or compared one by one.
 //
 // They have operator classes and an element type of their own, because an index must remain what it was built as: an
 // option of an existing index can be changed by ALTER INDEX.
@@ -66,6 +66,9 @@ std::unique_ptr<Searcher> make_part_searcher(const IndexShape& shape, std::span<
 std::unique_ptr<Builder> make_set_builder(const IndexShape& shape, const ParameterList& options);
 // Signs new rows.
 std::unique_ptr<Builder> make_set_merge_builder(const IndexShape& shape, const ParameterList& options);
+// Measures the recall of an index by its arrays `signatures` and `list_offsets`, the arrays of protocol/calibration.h
+// and its sets, which are streamed last.
+std::unique_ptr<Builder> make_set_calibrator(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_set_searcher(const IndexShape& shape, const ParameterList& options,
                                             std::span<const ArrayShape> arrays);
 

@@ -36,7 +36,8 @@ std::unique_ptr<Builder> make_merge_builder(const IndexShape& shape, const Param
 
 std::unique_ptr<Builder> make_calibrator(const IndexShape& shape, const ParameterList& options)
 {
-    if (is_list(shape.element)) throw BadRequest("recall of lists is measured by builds alone");
+    if (shape.element == ElementType::minhash_set) return matchcount::make_set_calibrator(shape, options);
+    if (is_list(shape.element)) throw BadRequest("searches of lists miss nothing that could be measured");
     return matchcount::make_vector_calibrator(shape, options);
 }
 

@@ -81,12 +81,13 @@ void SetRecall::add(const RowView& rows, const std::uint8_t* signatures, std::si
     rows_ += live_rows(first, rows.count, dead);
     std::vector<std::uint16_t> common(recall_.queries() * rows.count);  // [queries][rows]
     pool.parallel_for(rows.count, rows_together, [&](std::size_t begin, std::size_t end) {
+        std::vector<std::uint16_t> shared(recall_.queries());
         for (std::size_t i = begin; i < end; ++i) {
+            std::fill(shared.begin(), shared.end(), std::uint16_t{0});
             const std::span<const std::uint32_t> words = rows.list(i);
-            for (std::size_t at = 0; at < words.size(); at += set_words) {
-                for (const std::uint16_t query : elements_.find(part_number(&words[at])))
-                    ++common[query * rows.count + i];
-            }
+            for (std::size_t at = 0; at < words.size(); at += set_words)
+                for (const std::uint16_t query : elements_.find(part_number(&words[at]))) ++shared[query];
+            for (std::size_t q = 0; q < shared.size(); ++q) common[q * rows.count + i] = shared[q];
         }
     });
     pool.parallel_for(recall_.queries(), queries_together, [&](std::size_t begin, std::size_t end) {

@@ -2,7 +2,6 @@
 #include "methods/matchcount/set_hashes.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "methods/matchcount/signature_kernels.h"
 #include "numeric/hash.h"
@@ -26,7 +25,7 @@ std::uint8_t digest_of(std::uint64_t least)
 
 }  // namespace
 
-SetHashes::SetHashes(std::size_t functions) : seeds_(functions)
+SetHashes::SetHashes(std::size_t functions) : functions_(functions), seeds_(functions + kernel_padding)
 {
     for (std::size_t f = 0; f < functions; ++f) seeds_[f] = mix_hash(seed_of_functions + f);
 }
@@ -38,14 +37,13 @@ void SetHashes::sign(std::span<const std::uint32_t> set, std::uint8_t* out) cons
         return;
     }
     thread_local std::vector<std::uint64_t> elements;
+    thread_local std::vector<std::uint64_t> least;
     elements.clear();
+    least.resize(functions() + kernel_padding);
     // Elements that are neighbours, as the numbers of a serial column, are made unlike each other first.
     for (std::size_t at = 0; at < set.size(); at += set_words) elements.push_back(mix_hash(part_number(&set[at])));
-    for (std::size_t f = 0; f < functions(); ++f) {
-        std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-        for (const std::uint64_t element : elements) least = std::min(least, mix_hash(element ^ seeds_[f]));
-        out[f] = digest_of(least);
-    }
+    least_hashes(elements, seeds_.data(), functions(), least.data());
+    for (std::size_t f = 0; f < functions(); ++f) out[f] = digest_of(least[f]);
 }
 
 void SetHashes::sign(const RowView& sets, std::uint8_t* out, ThreadPool& pool, const CancelToken* cancel) const

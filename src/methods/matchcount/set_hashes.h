@@ -31,7 +31,7 @@ class SetHashes
 public:
     explicit SetHashes(std::size_t functions);
 
-    std::size_t functions() const { return seeds_.size(); }
+    std::size_t functions() const { return functions_; }
     // A byte a function, less than 255.
     std::size_t signature_bytes() const { return functions(); }
     // Writes the signature of a valid set. Thread-safe.
@@ -50,7 +50,8 @@ public:
     }
 
 private:
-    std::vector<std::uint64_t> seeds_;
+    std::size_t functions_;
+    std::vector<std::uint64_t> seeds_;  // [functions], then padding of a kernel
 };
 
 }  // namespace pgwarp::matchcount

@@ -114,7 +114,6 @@ Loaded load(ElementType element, const OwnedRows& rows, const ParameterList& opt
     index.searcher = method.make_searcher(index.shape, index.builder->effective_options(), index.builder->arrays());
     const auto loaded = Clock::now();
     feed_searcher(*index.builder, *index.searcher, pool);
-    index.searcher->finish_load(pool);
     index.load_seconds = seconds_since(loaded);
     return index;
 }

@@ -94,6 +94,33 @@ show_neighbours()
     done <"$work/asked"
 }
 
+# Indexes for mistyped words, and for words in the middle of a gloss.
+index_texts()
+{
+    sql <<'SQL'
+CREATE TABLE words AS SELECT DISTINCT word FROM synsets, unnest(string_to_array(words, ', ')) AS word;
+CREATE INDEX ON words USING matchcount (word text_transpositions_ops);
+CREATE INDEX ON synsets USING matchcount (gloss text_substring_ops);
+ANALYZE words, synsets;
+SQL
+}
+
+show_mistyped()
+{
+    local word
+    for word in "$@"; do
+        say "'$word': $(sql -v word="$word" <<<"SELECT string_agg(word || ' (' || d || ')', ', ' ORDER BY d, word)
+            FROM (SELECT word, word <~^~> :'word' AS d FROM words ORDER BY word <~^~> :'word' LIMIT 4) nearest")"
+    done
+}
+
+show_word_in_glosses()
+{
+    say "'$1' in glosses:"
+    sql -v word="$1" <<<"SELECT format('  %s  %s: %s', gloss >>~~<< :'word', left(words, 30), left(gloss, 80))
+        FROM synsets WHERE gloss >>~~<< :'word' <= 2 ORDER BY gloss >>~~<< :'word' LIMIT 4"
+}
+
 show_plan()
 {
     sql -c "EXPLAIN (ANALYZE, TIMING OFF)

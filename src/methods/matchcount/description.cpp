@@ -145,8 +145,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     const auto metric = static_cast<Metric>(column.metric);
     if (is_of_parts(metric)) {
         if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
-        return refuse("an index of sets or attributes has no options",
-                      "Its searches are exact.");
+        return refuse("an index of sets or attributes has no options", "Its searches are exact.");
     }
     if (column.dimensions == 0) return check_hashes(given);
     if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);

@@ -238,7 +238,7 @@ CREATE INDEX ON items USING matchcount (t) WITH (recall = 0.9);
 CREATE INDEX ON items USING matchcount (t int4_array_overlap_ops);
 CREATE INDEX ON items USING exact (i4);
 CREATE INDEX ON items USING matchcount ((i4::int2[]));
-SELECT * FROM matchcount_estimate('items_i4', '[1]');
+SELECT * FROM matchcount_estimate('items_i4', '[1]'::vector);
 SELECT * FROM knn_search('items_d', ARRAY['[1]'::vector], 3);
 SELECT i4 <&> t FROM items;
 INSERT INTO items VALUES (-1, 0, ARRAY(SELECT generate_series(1, 32769)));

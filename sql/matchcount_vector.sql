@@ -67,7 +67,7 @@ SELECT count(*) AS estimates, count(*) FILTER (WHERE abs(e.similarity - (1 - aco
 SELECT count(*) FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1), 0);
 SELECT count(*) FROM matchcount_estimate('items_half', (SELECT v FROM items WHERE id = 1), 5);
 SELECT count(*) FROM matchcount_estimate('items_cosine', array_fill(0, ARRAY[16])::vector);
-SELECT * FROM matchcount_estimate('items_l2', '[1,2,3]');
+SELECT * FROM matchcount_estimate('items_l2', '[1,2,3]'::vector);
 SELECT * FROM matchcount_estimate('items_l2', (SELECT v FROM items WHERE id = 1), -1);
 CREATE INDEX items_exact ON items USING exact (v);
 CREATE INDEX items_text ON items USING matchcount (title);

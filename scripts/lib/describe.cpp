@@ -67,7 +67,7 @@ std::string operator_class(const MethodDescription& method, const ElementNames& 
     return join({"CREATE OPERATOR CLASS ",
                  name_in_class(element).c_str(),
                  "_",
-                 metric.operator_class,
+                 element.operator_class != nullptr ? element.operator_class : metric.operator_class,
                  "_ops\n\t",
                  metric.is_default ? "DEFAULT " : "",
                  "FOR TYPE ",

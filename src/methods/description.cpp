@@ -31,6 +31,10 @@ constexpr ElementNames elements[] = {
     {ElementType::set, "tsvector", "set"},
     {ElementType::bag, "tsvector", "bag"},
     {ElementType::attribute_set, "attributes", "attribute_set"},
+    {ElementType::minhash_set, "int4[]", "minhash_set", "minhash"},
+    {ElementType::minhash_set, "int8[]", "minhash_set", "minhash"},
+    {ElementType::minhash_set, "text[]", "minhash_set", "minhash"},
+    {ElementType::minhash_set, "tsvector", "minhash_set", "minhash"},
 };
 
 constexpr MetricNames metrics[] = {

@@ -200,6 +200,9 @@ struct ElementNames {
     ElementType element;
     const char* type;      // vector; operator classes are TYPE_METRIC_ops
     const char* function;  // of the support function pgwarp_element_NAME
+    // Of TYPE_NAME_ops, in the place of the metric's: operator classes by the same metric differ by it. Null: the
+    // metric's.
+    const char* operator_class = nullptr;
 };
 struct MetricNames {
     Metric metric;

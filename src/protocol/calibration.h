@@ -13,8 +13,11 @@ namespace pgwarp
 // [count][1]: live rows that serve as queries, ascending and evenly spread over all rows. "calib_query" u8
 // [count][bytes of a row]: those rows as the index stores them. "calib_dead" u64 [(rows + 63) / 64][1]: bit i of word i
 // / 64 is set for a dead row i; without this array no row is dead.
+// Where rows are lists, "calib_query" u32 [words][1] holds their words, and "calib_offset" u64 [count + 1][1] says
+// where each begins.
 inline constexpr char array_calib_row[] = "calib_row";
 inline constexpr char array_calib_query[] = "calib_query";
+inline constexpr char array_calib_offset[] = "calib_offset";
 inline constexpr char array_calib_dead[] = "calib_dead";
 inline constexpr std::uint32_t most_calibration_queries = 500;
 

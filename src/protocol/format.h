@@ -16,7 +16,8 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
 // (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), for sets and attributes their parts
-// (protocol/part_rows.h), for bags their terms (protocol/bag_rows.h).
+// (protocol/part_rows.h), for bags their terms (protocol/bag_rows.h). Rows of minhash_set are sets, whose index keeps
+// signatures of them and searches approximately.
 enum class ElementType : std::uint8_t {
     float32 = 1,
     float16 = 2,
@@ -26,7 +27,8 @@ enum class ElementType : std::uint8_t {
     text = 6,
     set = 7,
     attribute_set = 8,
-    bag = 9
+    minhash_set = 9,
+    bag = 10
 };
 inline constexpr ElementType last_element = ElementType::bag;
 
@@ -34,6 +36,12 @@ inline constexpr ElementType last_element = ElementType::bag;
 constexpr bool is_list(ElementType element)
 {
     return element >= ElementType::list && element <= last_element;
+}
+
+// Whether a row is a set of elements.
+constexpr bool is_any_set(ElementType element)
+{
+    return element == ElementType::set || element == ElementType::minhash_set;
 }
 
 // Type of the elements of a stored array.

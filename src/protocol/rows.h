@@ -241,7 +241,7 @@ inline const char* words_fault(ElementType element, std::span<const std::uint32_
 {
     if (element == ElementType::text) return text_fault(words);
     if (element == ElementType::bag) return bag_fault(words);
-    return element == ElementType::set ? set_fault(words) : attribute_set_fault(words);
+    return is_any_set(element) ? set_fault(words) : attribute_set_fault(words);
 }
 
 // Checks lists as rows of an index of this shape; null when they are valid. offsets_fault() must have passed.

@@ -987,6 +987,9 @@ CREATE FUNCTION pgwarp_element_bag(internal) RETURNS integer
 CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_element_minhash_set(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- vector: operator classes
 
 CREATE OPERATOR CLASS vector_l2_ops
@@ -1280,6 +1283,38 @@ CREATE OPERATOR CLASS attributes_overlap_ops
 	OPERATOR 1 <&> (attributes, attribute_query) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_attribute_set(internal);
+
+-- int4[]: operator classes
+
+CREATE OPERATOR CLASS int4_array_minhash_ops
+	FOR TYPE int4[] USING matchcount AS
+	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- int8[]: operator classes
+
+CREATE OPERATOR CLASS int8_array_minhash_ops
+	FOR TYPE int8[] USING matchcount AS
+	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- text[]: operator classes
+
+CREATE OPERATOR CLASS text_array_minhash_ops
+	FOR TYPE text[] USING matchcount AS
+	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- tsvector: operator classes
+
+CREATE OPERATOR CLASS tsvector_minhash_ops
+	FOR TYPE tsvector USING matchcount AS
+	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
 -- end of generated
 
 -- what an index is and attains
@@ -1354,6 +1389,38 @@ CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFA
 	AS 'MODULE_PATHNAME', 'pgwarp_estimate_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
 
 COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query int4[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, int4[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query int8[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, int8[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query text[], k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, text[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+
+CREATE FUNCTION matchcount_estimate(index regclass, query tsvector, k integer DEFAULT 10,
+	OUT tid tid,
+	OUT similarity double precision,
+	OUT error double precision)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION matchcount_estimate(regclass, tsvector, integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
 
 -- what a join cannot say
 

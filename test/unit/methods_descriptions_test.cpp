@@ -57,7 +57,7 @@ IndexShape column_of(const MethodDescription& method, const Comparison& comparis
 OwnedRows rows_of(const Comparison& comparison)
 {
     if (comparison.element == ElementType::text) return random_texts(rows, 10, 3);
-    if (comparison.element == ElementType::set) return random_sets(rows, 10, width, 3);
+    if (is_any_set(comparison.element)) return random_sets(rows, 10, width, 3);
     if (comparison.element == ElementType::bag) return random_bags(rows, 10, width, 3);
     if (comparison.element == ElementType::attribute_set) return random_attribute_sets(rows, 6, width, 3);
     if (is_list(comparison.element))
@@ -158,6 +158,10 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
     }
     for (const ElementNames& element : element_names()) {
         const MethodDescription* complete = complete_description(element.element);
+        if (element.element == ElementType::minhash_set) {
+            EXPECT_EQ(complete, nullptr);
+            continue;
+        }
         ASSERT_NE(complete, nullptr);
         EXPECT_TRUE(complete->complete.has(element.element) && takes_elements(*complete, element.element));
     }

@@ -11,6 +11,7 @@
 #include "methods/matchcount/signature_kernels.h"
 #include "methods/matchcount/vector_hashes.h"
 #include "methods_fixture.h"
+#include "numeric/hash.h"
 
 namespace pgwarp::test
 {
@@ -80,6 +81,26 @@ TEST(SignatureKernels, CountEqualBytes)
             std::size_t equal = 0;
             for (std::size_t b = 0; b < bytes; ++b) equal += all[i * bytes + b] == query[b];
             ASSERT_EQ(counts[i], equal) << bytes << " bytes, row " << i;
+        }
+    }
+}
+
+TEST(SignatureKernels, FindLeastHashes)
+{
+    std::mt19937_64 random(9);
+    for (const std::size_t functions : {1U, 7U, 8U, 9U, 226U}) {
+        for (const std::size_t count : {0U, 1U, 2U, 100U}) {
+            std::vector<std::uint64_t> seeds(functions + matchcount::kernel_padding);
+            std::vector<std::uint64_t> elements(count);
+            for (std::uint64_t& seed : seeds) seed = random();
+            for (std::uint64_t& element : elements) element = random();
+            std::vector<std::uint64_t> found(functions + matchcount::kernel_padding);
+            matchcount::least_hashes(elements, seeds.data(), functions, found.data());
+            for (std::size_t f = 0; f < functions; ++f) {
+                std::uint64_t least = ~std::uint64_t{0};
+                for (const std::uint64_t element : elements) least = std::min(least, mix_hash(element ^ seeds[f]));
+                ASSERT_EQ(found[f], least) << functions << " functions, " << count << " elements";
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ constexpr int least_delta = 1000;
 constexpr int fewest_buckets = 2;
 constexpr double cost_of_signature = 0.5;  // of a vector's comparison
 constexpr double cost_of_counters = 0.05;  // of a row's comparison
+// Of a set's comparison. Sets for which signatures pay have thousands of elements.
+constexpr double cost_of_set_signature = 0.02;
 
 constexpr const char* lsh_choices[] = {"stable", "rbh", nullptr};
 constexpr ValueDescription options[] = {
@@ -30,10 +32,10 @@ constexpr ValueDescription options[] = {
      .minimum = 2,
      .maximum = 6},
     {.name = "hashes",
-     .help = "Number of hash functions of vectors, 0 = chosen by epsilon and delta",
+     .help = "Number of hash functions of vectors and minhash_ops, 0 = chosen by epsilon and delta",
      .maximum = static_cast<int>(most_hashes)},
     {.name = "epsilon",
-     .help = "Error of the similarity that vectors are found by, 0 = 0.06",
+     .help = "Error of the similarity that vectors and minhash_ops are found by, 0 = 0.06",
      .kind = ValueKind::millionths,
      .maximum = 100000},
     {.name = "delta",
@@ -59,16 +61,16 @@ constexpr SettingDescription settings[] = {
      .ends_early = true,
      .elements = {ElementType::text}},
     {.value = {.name = "matchcount_candidates",
-               .help = "Rows that a search of vectors in a matchcount index compares by their distances.",
+               .help = "Rows that a search by signatures in a matchcount index compares by their distances.",
                .maximum = static_cast<int>(max_k)},
      .parameter = "candidates",
      .detail = "0 means as many as pgwarp.recall needs.",
      .overrides_calibration = true,
      .is_effort = true,
-     .elements = {ElementType::float32, ElementType::float16}},
+     .elements = {ElementType::float32, ElementType::float16, ElementType::minhash_set}},
 };
 
-constexpr ElementSet lists_of_parts = {ElementType::text, ElementType::set, ElementType::attribute_set,
+constexpr ElementSet exact_elements = {ElementType::text, ElementType::set, ElementType::attribute_set,
                                        ElementType::bag};
 constexpr Comparison comparisons[] = {
     {ElementType::text, Metric::edit},
@@ -85,6 +87,7 @@ constexpr Comparison comparisons[] = {
     {ElementType::set, Metric::set_jaccard},
     {ElementType::attribute_set, Metric::overlap},
     {ElementType::bag, Metric::bm25},
+    {ElementType::minhash_set, Metric::set_jaccard},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -136,6 +139,11 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         if (!of_hashes && !of_values && !binning) return {};
         return refuse("hashes, epsilon, delta, buckets and lsh are options of vectors", "Texts are found by gram.");
     }
+    if (column.element == ElementType::minhash_set) {
+        if (of_values || binning) return refuse("buckets and lsh are options of vectors", nullptr);
+        if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);
+        return check_hashes(given);
+    }
     const auto metric = static_cast<Metric>(column.metric);
     if (is_of_parts(metric)) {
         if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
@@ -157,10 +165,11 @@ ResultPromise promise_results(const ParameterList&, Metric metric)
 }
 
 // Most searches of texts compare the rows of some lengths only, each with a few instructions a character. Searches of
-// sets and attributes read the counters of all rows, and the lists of some. Searches of vectors read all signatures.
+// sets and attributes read the counters of all rows, and the lists of some. Others read all signatures.
 double compare_rows(const SearchCostInput& input)
 {
     if (input.element == ElementType::text) return input.rows / 4;
+    if (input.element == ElementType::minhash_set) return cost_of_set_signature * input.rows;
     return (is_list(input.element) ? cost_of_counters : cost_of_signature) * input.rows;
 }
 
@@ -178,9 +187,9 @@ constexpr MethodDescription matchcount_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_rows,
-    .complete = lists_of_parts,
-    .takes_bound = lists_of_parts,
-    .stores_rows = lists_of_parts,
+    .complete = exact_elements,
+    .takes_bound = exact_elements,
+    .stores_rows = exact_elements,
 };
 
 }  // namespace pgwarp

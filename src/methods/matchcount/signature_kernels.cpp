@@ -1,4 +1,4 @@
-// Cells of random binning, hashed for many functions at a time, and counts of equal bytes.
+// Cells of random binning and elements of sets, hashed for many functions at a time, and counts of equal bytes.
 #include "methods/matchcount/signature_kernels.h"
 
 #include <cstring>
@@ -20,10 +20,12 @@ namespace
 
 using Floats = hn::ScalableTag<float>;
 using Hashes = hn::RebindToUnsigned<Floats>;
+using Numbers = hn::ScalableTag<std::uint64_t>;
 using Bytes = hn::ScalableTag<std::uint8_t>;
 using Sums = hn::Repartition<std::uint64_t, Bytes>;
 
 constexpr std::size_t kFunctions = hn::MaxLanes(Floats());
+constexpr std::size_t kNumbers = hn::MaxLanes(Numbers());
 constexpr std::size_t kBytes = hn::MaxLanes(Bytes());
 constexpr std::size_t kMostVectors = 255;  // equal bytes that a byte can count
 
@@ -64,6 +66,28 @@ void bin(const float* row, const float* grid, const float* shift, std::size_t di
             hash = mix_block(hash, hn::BitCast(Hashes(), cell));
         }
         hn::StoreU(finish_hash(hash, static_cast<std::uint32_t>(4 * dimensions)), Hashes(), out + f);
+    }
+}
+
+// As mix_hash() of numeric/hash.h.
+template <class V>
+HWY_INLINE V mix_number(V number)
+{
+    number = hn::Add(number, hn::Set(Numbers(), 0x9e3779b97f4a7c15ULL));
+    number = hn::Mul(hn::Xor(number, hn::ShiftRight<30>(number)), hn::Set(Numbers(), 0xbf58476d1ce4e5b9ULL));
+    number = hn::Mul(hn::Xor(number, hn::ShiftRight<27>(number)), hn::Set(Numbers(), 0x94d049bb133111ebULL));
+    return hn::Xor(number, hn::ShiftRight<31>(number));
+}
+
+void least(const std::uint64_t* elements, std::size_t count, const std::uint64_t* seeds, std::size_t functions,
+           std::uint64_t* out)
+{
+    for (std::size_t f = 0; f < functions; f += kNumbers) {
+        const auto seed = hn::LoadU(Numbers(), seeds + f);
+        auto smallest = hn::Set(Numbers(), ~std::uint64_t{0});
+        for (std::size_t i = 0; i < count; ++i)
+            smallest = hn::Min(smallest, mix_number(hn::Xor(hn::Set(Numbers(), elements[i]), seed)));
+        hn::StoreU(smallest, Numbers(), out + f);
     }
 }
 
@@ -140,12 +164,19 @@ namespace pgwarp::matchcount
 {
 
 HWY_EXPORT(bin);
+HWY_EXPORT(least);
 HWY_EXPORT(count);
 
 void bin_row(const float* row, const float* grid, const float* shift, std::size_t dimensions, std::size_t functions,
              std::uint32_t* out)
 {
     HWY_DYNAMIC_DISPATCH(bin)(row, grid, shift, dimensions, functions, out);
+}
+
+void least_hashes(std::span<const std::uint64_t> elements, const std::uint64_t* seeds, std::size_t functions,
+                  std::uint64_t* out)
+{
+    HWY_DYNAMIC_DISPATCH(least)(elements.data(), elements.size(), seeds, functions, out);
 }
 
 void count_equal_bytes(const std::uint8_t* query, const std::uint8_t* rows, std::size_t count, std::size_t bytes,

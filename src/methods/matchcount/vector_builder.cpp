@@ -5,7 +5,6 @@
 
 #include "methods/arrays.h"
 #include "methods/bulk_memory.h"
-#include "methods/matchcount/hash_count.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/vector_calibration.h"
 #include "methods/options.h"
@@ -148,7 +147,7 @@ void VectorBuilder::calibrate(const BuildProgress& progress, ThreadPool& pool)
 {
     const std::size_t dimensions = made_.hashes.dimensions();
     const std::vector<std::uint32_t> sample = sample_rows(made_.count, most_sampled_queries, calibration_seed);
-    CandidateRecall recall(made_.hashes, sample, gather_rows(made_.vectors.data(), dimensions, sample));
+    VectorRecall recall(made_.hashes, sample, gather_rows(made_.vectors.data(), dimensions, sample));
     for (std::size_t first = 0; first < made_.count; first += step_rows) {
         progress.advance("calibrating", first, made_.count);
         recall.add(made_.vectors.data() + first * dimensions,
@@ -199,13 +198,7 @@ HashForm hash_form(const IndexShape& shape, const ParameterList& options)
         throw BadRequest("matchcount knows no hash functions for this distance");
     if (form.metric == Metric::cosine) form.family = HashFamily::signs;
     if (options.get(option_lsh, 0) == 1) form.family = HashFamily::binning;
-    form.functions = static_cast<std::size_t>(options.get(option_hashes, 0));
-    if (form.functions == 0) {
-        const std::int64_t epsilon = options.get(option_epsilon, 0);
-        const std::int64_t delta = options.get(option_delta, 0);
-        form.functions = hash_count(epsilon != 0 ? static_cast<double>(epsilon) * 1e-6 : usual_epsilon,
-                                    delta != 0 ? static_cast<double>(delta) * 1e-6 : usual_delta);
-    }
+    form.functions = function_count(options);
     if (const auto buckets = static_cast<std::size_t>(options.get(option_buckets, 0)); buckets != 0)
         form.buckets = buckets;
     return form;

@@ -1,11 +1,6 @@
-// True neighbours and numbers of rows by match count, in one pass over the rows.
+// Scores and match counts of the sample, in one pass over the rows.
 #include "methods/matchcount/vector_calibration.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "methods/recall/curve.h"
 #include "numeric/distance.h"
 
 namespace pgwarp::matchcount
@@ -15,111 +10,36 @@ namespace
 {
 
 constexpr std::size_t together = 16;  // queries that a tile of rows is compared with
-constexpr std::size_t depth = Calibration::ks[3];
-
-// The numbers of candidates that are measured: steps of a third, up to all rows.
-std::vector<std::size_t> candidate_schedule(std::size_t rows)
-{
-    const std::size_t most = std::clamp<std::size_t>(rows, 1, max_k);
-    std::vector<std::size_t> schedule;
-    for (double next = 10; next < static_cast<double>(most) && schedule.size() + 1 < Calibration::capacity;
-         next = std::floor(next * 1.33))
-        schedule.push_back(static_cast<std::size_t>(next));
-    schedule.push_back(most);
-    return schedule;
-}
-
-// The share of the k nearest, k as in Calibration::ks, among the candidates; ranks of the nearest first. A search for
-// more rows than candidates compares more, but the curve takes a nearer row for one that is found no less often at an
-// equal effort.
-std::array<float, 4> shares_within(const std::vector<double>& ranks, std::size_t candidates)
-{
-    std::array<float, 4> shares{-1, -1, -1, -1};
-    for (std::size_t column = 0; column < 4; ++column) {
-        // A search for more rows than there are finds all.
-        if (column > 0 && ranks.size() <= Calibration::ks[column - 1]) continue;
-        const std::size_t k = std::min<std::size_t>(Calibration::ks[column], ranks.size());
-        if (k == 0) continue;
-        const auto found = std::count_if(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(k),
-                                         [candidates](double rank) { return rank < static_cast<double>(candidates); });
-        shares[column] = static_cast<float>(found) / static_cast<float>(k);
-    }
-    return shares;
-}
 
 }  // namespace
 
-void CandidateRecall::Query::add(const Near& row)
+VectorRecall::VectorRecall(const VectorHashes& hashes, std::vector<std::uint32_t> own, std::vector<float> queries)
+    : hashes_(hashes),
+      recall_(hashes.form().functions, std::move(own)),
+      vectors_(std::move(queries)),
+      signatures_(recall_.queries() * hashes.signature_bytes())
 {
-    ++rows_of_count[row.count];
-    if (nearest.size() < depth) {
-        nearest.push_back(row);
-        std::push_heap(nearest.begin(), nearest.end());
-    } else if (row < nearest.front()) {
-        std::pop_heap(nearest.begin(), nearest.end());
-        nearest.back() = row;
-        std::push_heap(nearest.begin(), nearest.end());
-    }
+    for (std::size_t q = 0; q < recall_.queries(); ++q)
+        hashes.sign(vectors_.data() + q * hashes.dimensions(), signatures_.data() + q * hashes.signature_bytes());
 }
 
-CandidateRecall::CandidateRecall(const VectorHashes& hashes, std::vector<std::uint32_t> own, std::vector<float> queries)
-    : hashes_(hashes), own_(std::move(own)), vectors_(std::move(queries)), queries_(own_.size())
-{
-    for (std::size_t q = 0; q < queries_.size(); ++q) {
-        queries_[q].signature.resize(hashes.signature_bytes());
-        hashes.sign(vectors_.data() + q * hashes.dimensions(), queries_[q].signature.data());
-        queries_[q].rows_of_count.resize(hashes.form().functions + 1);
-    }
-}
-
-void CandidateRecall::add(const float* rows, const std::uint8_t* signatures, std::size_t count, std::size_t first,
-                          RowBitmap dead, ThreadPool& pool)
+void VectorRecall::add(const float* rows, const std::uint8_t* signatures, std::size_t count, std::size_t first,
+                       RowBitmap dead, ThreadPool& pool)
 {
     const std::size_t dimensions = hashes_.dimensions();
     std::vector<float> norms(count);
     squared_norms(rows, count, dimensions, norms.data());
-    for (std::size_t i = 0; i < count; ++i) rows_ += !bit_is_set(dead, first + i);
-    pool.parallel_for(queries_.size(), together, [&](std::size_t begin, std::size_t end) {
+    rows_ += live_rows(first, count, dead);
+    pool.parallel_for(recall_.queries(), together, [&](std::size_t begin, std::size_t end) {
         std::vector<float> scores((end - begin) * count);
         std::vector<std::uint16_t> counts(count);
         score_tile(hashes_.form().metric, vectors_.data() + begin * dimensions, end - begin, rows, norms.data(), count,
                    dimensions, scores.data());
         for (std::size_t q = begin; q < end; ++q) {
-            const float* const score = scores.data() + (q - begin) * count;
-            hashes_.count_matches(queries_[q].signature.data(), signatures, count, counts.data());
-            for (std::size_t i = 0; i < count; ++i) {
-                if (first + i != own_[q] && !bit_is_set(dead, first + i))
-                    queries_[q].add({score[i], static_cast<std::uint32_t>(first + i), counts[i]});
-            }
+            hashes_.count_matches(signatures_.data() + q * hashes_.signature_bytes(), signatures, count, counts.data());
+            recall_.add(q, std::span(scores).subspan((q - begin) * count, count), counts, first, dead);
         }
     });
-}
-
-// Returns the ranks of the true neighbours, nearest first. Among rows of equal count the middle rank stands for all.
-std::vector<double> CandidateRecall::ranks_of(const Query& query) const
-{
-    std::vector<std::uint32_t> above(query.rows_of_count.size());  // rows of a larger count
-    for (std::size_t count = above.size() - 1; count > 0; --count)
-        above[count - 1] = above[count] + query.rows_of_count[count];
-    std::vector<Near> nearest = query.nearest;
-    std::sort_heap(nearest.begin(), nearest.end());
-    std::vector<double> ranks;
-    for (const Near& row : nearest) ranks.push_back(above[row.count] + (query.rows_of_count[row.count] - 1) / 2.0);
-    return ranks;
-}
-
-Calibration CandidateRecall::curve() const
-{
-    RecallCurve curve(queries_.size(), true);
-    std::vector<std::vector<double>> ranks;
-    for (const Query& query : queries_) ranks.push_back(ranks_of(query));
-    for (const std::size_t candidates : candidate_schedule(rows_)) {
-        std::vector<std::array<float, 4>> shares;
-        for (const std::vector<double>& of_query : ranks) shares.push_back(shares_within(of_query, candidates));
-        const auto effort = static_cast<std::int64_t>(candidates);
-        candidates >= rows_ ? curve.add_complete(effort, shares) : curve.add(effort, shares);
-    }
-    return curve.calibration();
 }
 
 }  // namespace pgwarp::matchcount

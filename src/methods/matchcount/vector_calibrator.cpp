@@ -2,7 +2,7 @@
 #include <cstring>
 #include <optional>
 
-#include "methods/arrays.h"
+#include "methods/matchcount/calibration_arrays.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/vector_calibration.h"
 #include "protocol/calibration.h"
@@ -49,23 +49,12 @@ private:
     std::vector<std::uint64_t> dead_;    // bitmap
     std::vector<std::uint32_t> sample_;  // rows that are queries
     std::vector<float> queries_;
-    std::optional<CandidateRecall> recall_;
+    std::optional<VectorRecall> recall_;
     std::size_t rows_ = 0;
     std::uint64_t next_ = 0;        // the next byte of the rows' array
     std::vector<std::byte> begun_;  // the first bytes of a row
     Calibration calibration_;
 };
-
-template <class Values>
-void give_piece(Values& values, const ArrayShape& array, std::uint64_t most_bytes, std::uint64_t offset,
-                std::span<const std::byte> bytes)
-{
-    using Value = typename Values::value_type;
-    if (array.bytes() > most_bytes || array.bytes() % sizeof(Value) != 0)
-        throw BadRequest("array \"" + std::string(array.name) + "\" is too large");
-    values.resize(array.bytes() / sizeof(Value));
-    write_piece(std::span(values), offset, bytes);
-}
 
 void VectorCalibrator::give(const ArrayShape& array, std::uint64_t offset, std::span<const std::byte> bytes)
 {
@@ -83,11 +72,11 @@ void VectorCalibrator::give(const ArrayShape& array, std::uint64_t offset, std::
         write_piece(hashes_.parameters(), offset, bytes);
         given_ += bytes.size();
     } else if (name == array_calib_dead) {
-        give_piece(dead_, array, (std::uint64_t{1} << 32) / 8 + 8, offset, bytes);
+        take_piece(dead_, array, most_bitmap_bytes, offset, bytes);
     } else if (name == array_calib_row) {
-        give_piece(sample_, array, most_calibration_queries * sizeof(std::uint32_t), offset, bytes);
+        take_piece(sample_, array, most_calibration_queries * sizeof(std::uint32_t), offset, bytes);
     } else if (name == array_calib_query) {
-        give_piece(queries_, array, most_calibration_queries * row_bytes(), offset, bytes);
+        take_piece(queries_, array, most_calibration_queries * row_bytes(), offset, bytes);
     } else {
         throw BadRequest("an array that a calibration has no use for");
     }

@@ -168,3 +168,8 @@ PGWARP_FUNCTION(pgwarp_element_attribute_set)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::attribute_set));
 }
+
+PGWARP_FUNCTION(pgwarp_element_minhash_set)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::minhash_set));
+}

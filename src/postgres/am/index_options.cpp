@@ -255,7 +255,7 @@ bool compares(Metric metric, ElementType element)
     if (is_of_bits(metric)) return element == ElementType::bit;
     if (is_of_text(metric)) return element == ElementType::text;
     if (metric == Metric::overlap) return element == ElementType::set || element == ElementType::attribute_set;
-    if (metric == Metric::set_jaccard) return element == ElementType::set;
+    if (metric == Metric::set_jaccard) return is_any_set(element);
     if (metric == Metric::bm25) return element == ElementType::bag;
     return element == ElementType::float32 || element == ElementType::float16;
 }

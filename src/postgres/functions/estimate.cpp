@@ -10,6 +10,8 @@
 
 extern "C" {
 #include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 }
 
 namespace pgwarp
@@ -23,7 +25,7 @@ constexpr double least_estimate = 1e-6;
 
 struct Estimates {
     SearchTarget* target;
-    const float* query;  // in the form that the engine expects
+    RowView query;  // one, in the form that the engine expects
     uint32 k;
     double delta;
     Tuplestorestate* store;
@@ -37,6 +39,21 @@ void check_signatures(const SearchTarget* target)
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("index \"%s\" estimates no similarities", RelationGetRelationName(target->index)),
                     errdetail("Indexes of %s have no hash functions.", method.name)));
+}
+
+// Raises an error unless the index has signatures of sets of this type.
+void check_sets(const SearchTarget* target, Oid type)
+{
+    Relation index = target->index;
+    if (index_element_type(index) != ElementType::minhash_set) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("index \"%s\" estimates no similarities of sets", RelationGetRelationName(index)),
+                        errhint("Create it with an operator class such as int4_array_minhash_ops.")));
+    }
+    if (getBaseType(type) == index->rd_opcintype[0]) return;
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("index \"%s\" is of %s: the query is of %s", RelationGetRelationName(index),
+                           format_type_be(index->rd_opcintype[0]), format_type_be(type))));
 }
 
 double delta_of(Relation index)
@@ -82,8 +99,7 @@ void estimate_rows(const Estimates& estimates)
         request.k = wanted;
         request.settings.set(setting_estimate, 1);
         limit_request(&request);
-        const RowView query = dense_rows(estimates.query, 1, estimates.target->dimensions);
-        const EngineReply raw = engine_search(index, state, &request, query);
+        const EngineReply raw = engine_search(index, state, &request, estimates.query);
         const BatchReply reply = read_batch_reply(raw.payload, raw.payload_bytes, 1, request.k);
         tuplestore_clear(estimates.store);
         const double error = error_of_estimate(state.options, estimates.delta);
@@ -111,8 +127,24 @@ PGWARP_FUNCTION(pgwarp_estimate_similarity)
     check_query_dimensions(target, vector->dim);
     QueryBatch* batch = make_query_batch(target, 1, false);
     add_query(batch, target, 0, vector->x);
+    const RowView query = dense_rows(batch->sent, 1, target->dimensions);
     if (!batch->arbitrary[0])
-        estimate_rows({target, batch->sent, k, delta_of(target->index), info->setResult, info->setDesc});
+        estimate_rows({target, query, k, delta_of(target->index), info->setResult, info->setDesc});
+    close_search_target(target);
+    return static_cast<Datum>(0);
+}
+
+PGWARP_FUNCTION(pgwarp_estimate_set_similarity)
+{
+    using namespace pgwarp;
+    const uint32 k = checked_k(PG_GETARG_INT32(2));
+    InitMaterializedSRF(fcinfo, 0);
+    const auto* info = reinterpret_cast<const ReturnSetInfo*>(fcinfo->resultinfo);
+    if (info->setDesc->natts != 3) elog(ERROR, "the function has another row type");
+    SearchTarget* target = open_target_of_any(PG_GETARG_OID(0), k);
+    check_sets(target, get_fn_expr_argtype(fcinfo->flinfo, 1));
+    const RowView query = target->reader->key.list->read_query(PG_GETARG_DATUM(1));
+    estimate_rows({target, query, k, delta_of(target->index), info->setResult, info->setDesc});
     close_search_target(target);
     return static_cast<Datum>(0);
 }

@@ -125,7 +125,7 @@ static void refuse_lists(Relation index)
                     errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
 }
 
-SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
+static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, bool takes_lists)
 {
     auto* target = static_cast<SearchTarget*>(palloc0(sizeof(SearchTarget)));
     target->heap = table_open(table_of_index(index_oid), AccessShareLock);
@@ -133,7 +133,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable_index(target->index);
-    refuse_lists(target->index);
+    if (!takes_lists) refuse_lists(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
     target->snapshot = RegisterSnapshot(active);
@@ -144,6 +144,16 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     target->reader = open_heap_reader(target->heap, target->index, target->snapshot);
     target->visible = make_visible_rows(target->reader, expected_rows);
     return target;
+}
+
+SearchTarget* open_search_target(Oid index, uint64 expected_rows)
+{
+    return open_target(index, expected_rows, false);
+}
+
+SearchTarget* open_target_of_any(Oid index, uint64 expected_rows)
+{
+    return open_target(index, expected_rows, true);
 }
 
 void check_query_dimensions(const SearchTarget* target, int dimensions)

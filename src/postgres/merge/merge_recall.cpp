@@ -57,6 +57,14 @@ const StoredArray* kept_rows(const MethodDescription& method, const Directory& d
     return find_array(directory, method, ArrayRole::codes);
 }
 
+// Whether the rows are lists with codes, which are compared by both.
+bool keeps_coded_lists(const MethodDescription& method, const Directory& directory)
+{
+    return find_array(directory, method, ArrayRole::codes) != nullptr &&
+           find_array(directory, method, ArrayRole::list_offsets) != nullptr &&
+           find_array(directory, method, ArrayRole::list_words) != nullptr;
+}
+
 bool is_dead(const MergeRun* merge, uint64 row)
 {
     // A compaction leaves no dead rows, and rows from the logs are alive.
@@ -101,6 +109,46 @@ void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredA
     pfree(rows);
 }
 
+// Reads the first word of a row that is a list, and the word behind its last.
+void read_list_range(const MergeRun* merge, uint64 row, uint64 (&range)[2])
+{
+    const StoredArray* offsets = find_array(merge->next, *merge->method, ArrayRole::list_offsets);
+    const StoredArray* words = find_array(merge->next, *merge->method, ArrayRole::list_words);
+    read_stored(merge->index, merge->next, *offsets, row * sizeof(uint64), sizeof(range), range);
+    if (range[0] > range[1] || range[1] - range[0] > max_list_words || range[1] > words->shape.rows)
+        report_corruption(merge->index, merge->meta.directory_block, "the offsets of its lists are impossible");
+}
+
+// Send the engine the lists that serve as queries.
+void give_query_lists(const MergeRun* merge, const EngineBuild* build)
+{
+    const StoredArray* words = find_array(merge->next, *merge->method, ArrayRole::list_words);
+    auto* rows = static_cast<uint32*>(palloc(sizeof(uint32) * most_calibration_queries));
+    const uint32 count = choose_queries(merge, rows);
+    auto* offsets = static_cast<uint64*>(palloc0(sizeof(uint64) * (count + 1)));
+    uint64 range[2];
+    for (uint32 i = 0; i < count; ++i) {
+        read_list_range(merge, rows[i], range);
+        offsets[i + 1] = offsets[i] + range[1] - range[0];
+    }
+    const uint64 all = offsets[count];
+    auto* queries =
+        static_cast<uint32*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(uint32) * Max(all, uint64{1})));
+    for (uint32 i = 0; i < count; ++i) {
+        merge_delay_point();
+        read_list_range(merge, rows[i], range);
+        const uint64 bytes = sizeof(uint32) * (offsets[i + 1] - offsets[i]);
+        if (bytes > 0)
+            read_stored(merge->index, merge->next, *words, range[0] * sizeof(uint32), bytes, queries + offsets[i]);
+    }
+    give_made_array(build, make_array_shape(array_calib_row, ArrayType::u32, count, 1), rows);
+    give_made_array(build, make_array_shape(array_calib_offset, ArrayType::u64, count + 1, 1), offsets);
+    give_made_array(build, make_array_shape(array_calib_query, ArrayType::u32, all, 1), queries);
+    pfree(queries);
+    pfree(offsets);
+    pfree(rows);
+}
+
 // Send the engine the bitmap of dead rows, if there are any.
 void give_dead(const MergeRun* merge, const EngineBuild* build)
 {
@@ -113,9 +161,19 @@ void give_dead(const MergeRun* merge, const EngineBuild* build)
     pfree(dead);
 }
 
+// Send the engine lists that serve as queries, then all lists with their codes, their words last.
+void give_coded_lists(const MergeRun* merge, const EngineBuild* build)
+{
+    give_query_lists(merge, build);
+    for (const ArrayRole role : {ArrayRole::codes, ArrayRole::list_offsets, ArrayRole::list_words}) {
+        const StoredArray* array = find_array(merge->next, *merge->method, role);
+        give_stored_array(build, merge->index, merge->next, *array, "calibrating");
+    }
+}
+
 Calibration measure(MergeRun* merge, EngineBuild* build)
 {
-    const StoredArray& kept = *kept_rows(*merge->method, merge->next);
+    const StoredArray* kept = kept_rows(*merge->method, merge->next);
     constexpr ArrayRole roles[] = {ArrayRole::centroids,   ArrayRole::half_mean,   ArrayRole::half_scale,
                                    ArrayRole::list_of_row, ArrayRole::code_scales, ArrayRole::hashes};
     begin_engine_build(build);
@@ -124,8 +182,12 @@ Calibration measure(MergeRun* merge, EngineBuild* build)
         if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
     }
     give_dead(merge, build);
-    give_queries(merge, build, kept);
-    give_stored_array(build, merge->index, merge->next, kept, "calibrating");
+    if (kept != nullptr) {
+        give_queries(merge, build, *kept);
+        give_stored_array(build, merge->index, merge->next, *kept, "calibrating");
+    } else {
+        give_coded_lists(merge, build);
+    }
     const BuildRunReply* reply = run_engine_build(build);
     end_engine_build(build);
     return reply->calibration;
@@ -172,7 +234,8 @@ bool recall_has_dropped(const Directory& directory)
 
 bool can_calibrate(const MethodDescription& method, const Directory& directory)
 {
-    return directory.calibration.count > 0 && kept_rows(method, directory) != nullptr;
+    return directory.calibration.count > 0 &&
+           (kept_rows(method, directory) != nullptr || keeps_coded_lists(method, directory));
 }
 
 void calibrate_merged(MergeRun* merge)

@@ -19,10 +19,10 @@ namespace
 
 // Rows of sets, whose queries are of the same type.
 template <SetKind kind>
-constexpr ListType list_of_sets(Oid type, double width)
+constexpr ListType list_of_sets(ElementType element, Oid type, double width)
 {
     using Sets = SetsOf<kind>;
-    return {.element = ElementType::set,
+    return {.element = element,
             .type = type,
             .width = width,
             .read_row = Sets::read_row,
@@ -39,10 +39,14 @@ constexpr ListType list_types[] = {
      .read_query = read_text_row,
      .can_read_query = can_read_text,
      .distance = text_row_distance},
-    list_of_sets<SetKind::int4_array>(INT4ARRAYOID, 8),
-    list_of_sets<SetKind::int8_array>(INT8ARRAYOID, 8),
-    list_of_sets<SetKind::text_array>(TEXTARRAYOID, 8),
-    list_of_sets<SetKind::lexemes>(TSVECTOROID, 32),
+    list_of_sets<SetKind::int4_array>(ElementType::set, INT4ARRAYOID, 8),
+    list_of_sets<SetKind::int8_array>(ElementType::set, INT8ARRAYOID, 8),
+    list_of_sets<SetKind::text_array>(ElementType::set, TEXTARRAYOID, 8),
+    list_of_sets<SetKind::lexemes>(ElementType::set, TSVECTOROID, 32),
+    list_of_sets<SetKind::int4_array>(ElementType::minhash_set, INT4ARRAYOID, 8),
+    list_of_sets<SetKind::int8_array>(ElementType::minhash_set, INT8ARRAYOID, 8),
+    list_of_sets<SetKind::text_array>(ElementType::minhash_set, TEXTARRAYOID, 8),
+    list_of_sets<SetKind::lexemes>(ElementType::minhash_set, TSVECTOROID, 32),
     {.element = ElementType::bag,
      .type = TSVECTOROID,
      .width = 128,

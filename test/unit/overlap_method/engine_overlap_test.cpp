@@ -42,7 +42,7 @@ IndexShape shape_of(const Kind& kind, std::uint32_t words = 0)
 OwnedRows random_rows_of(const Kind& kind, std::size_t count, std::size_t most, unsigned seed)
 {
     if (kind.element == ElementType::text) return random_texts(count, most, seed);
-    if (kind.element == ElementType::set) return random_sets(count, most, range, seed);
+    if (is_any_set(kind.element)) return random_sets(count, most, range, seed);
     if (kind.element == ElementType::attribute_set) return random_attribute_sets(count, most, 9, seed);
     if (kind.element == ElementType::bag) return random_bags(count, most, range, seed);
     return random_lists(count, most, range, kind.element == ElementType::weighted_list, seed);
@@ -61,7 +61,7 @@ double distance_of(const Kind& kind, const RowView& query, const RowView& rows, 
     if (kind.element == ElementType::attribute_set)
         return plain_overlap(query_of(query.list(0)), attributes_of(rows.list(row)));
     if (kind.element == ElementType::bag) return plain_bm25(weights_of(query.list(0)), bag_of(rows.list(row)));
-    if (kind.element != ElementType::set) return overlap_distance(query, 0, rows, row);
+    if (!is_any_set(kind.element)) return overlap_distance(query, 0, rows, row);
     const Set a = set_of(query.list(0));
     const Set b = set_of(rows.list(row));
     return kind.metric == Metric::overlap ? plain_overlap(a, b) : plain_set_jaccard(a, b);
@@ -479,11 +479,13 @@ std::string kind_of_lists(const testing::TestParamInfo<Kind>& kind)
 {
     return kind.param.name;
 }
-const auto kinds = testing::Values(
-    Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
-    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
-    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
-    Kind{"attributes", ElementType::attribute_set, Metric::overlap}, Kind{"bm25", ElementType::bag, Metric::bm25});
+const auto kinds =
+    testing::Values(Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
+                    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
+                    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+                    Kind{"attributes", ElementType::attribute_set, Metric::overlap},
+                    Kind{"minhash", ElementType::minhash_set, Metric::set_jaccard},
+                    Kind{"bm25", ElementType::bag, Metric::bm25});
 INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
 INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 
@@ -525,7 +527,7 @@ protected:
 
 TEST_P(MalformedParts, AreRefused)
 {
-    const bool sets = GetParam().element == ElementType::set;
+    const bool sets = is_any_set(GetParam().element);
     expect_refused({0, 1, 0, 5, 0}, true, true);
     expect_refused(Words(max_list_words + 4), true, true);
     expect_refused({0, 9, 0, 1, 0, 8, 0, 1}, true, sets);
@@ -541,6 +543,7 @@ TEST_P(MalformedParts, AreRefused)
 INSTANTIATE_TEST_SUITE_P(Lists, MalformedParts,
                          testing::Values(Kind{"overlap", ElementType::set, Metric::overlap},
                                          Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+                                         Kind{"minhash", ElementType::minhash_set, Metric::set_jaccard},
                                          Kind{"attributes", ElementType::attribute_set, Metric::overlap}),
                          kind_of_lists);
 

@@ -106,7 +106,10 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
         case Metric::edit_transpositions:
         case Metric::edit_substring:
         case Metric::gram_jaccard:
-            break;  // bits and text are searched on the CPU
+        case Metric::overlap:
+        case Metric::set_jaccard:
+        case Metric::bm25:
+            break;  // only floats have a canonical distance here
     }
     return 0;
 }

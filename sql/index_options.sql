@@ -86,6 +86,17 @@ SELECT am.amname, opc.opcname, opc.opcdefault, amvalidate(opc.oid)
 SELECT a.amname, p.name, pg_indexam_has_property(a.oid, p.name)
 	FROM pg_am a, unnest(array['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p(name)
 	WHERE a.amname = 'exact' ORDER BY 2;
+-- a method compares by the metrics of its own operator classes
+CREATE TABLE t (val vector(3), half halfvec(3));
+CREATE OPERATOR CLASS other_l1_ops FOR TYPE vector USING ivfadc AS OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal), FUNCTION 2 pgwarp_element_float32(internal);
+CREATE OPERATOR CLASS other_hamming_ops FOR TYPE halfvec USING exact AS OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal), FUNCTION 2 pgwarp_element_float16(internal);
+CREATE INDEX ON t USING ivfadc (val other_l1_ops);
+CREATE INDEX ON t USING exact (half other_hamming_ops);
+DROP OPERATOR FAMILY other_l1_ops USING ivfadc;
+DROP OPERATOR FAMILY other_hamming_ops USING exact;
+DROP TABLE t;
 
 -- rows that VACUUM found dead count by themselves
 

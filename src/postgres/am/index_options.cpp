@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "methods/comparisons.h"
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
@@ -249,17 +250,6 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
     return static_cast<uint32>(words_of_bits(dimensions));
 }
 
-// Whether a metric compares values of this element type.
-bool compares(Metric metric, ElementType element)
-{
-    if (is_of_bits(metric)) return element == ElementType::bit;
-    if (is_of_text(metric)) return element == ElementType::text;
-    if (metric == Metric::overlap) return element == ElementType::set || element == ElementType::attribute_set;
-    if (metric == Metric::set_jaccard) return is_any_set(element);
-    if (metric == Metric::bm25) return element == ElementType::bag;
-    return element == ElementType::float32 || element == ElementType::float16;
-}
-
 // Returns the name of the SQL type of an index's key.
 const char* key_type_name(Relation index, ElementType element)
 {
@@ -279,7 +269,7 @@ IndexShape index_shape(Relation index)
     if (!is_list(element)) {
         shape.dimensions = column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), 0));
     }
-    if (!compares(index_metric(index), element)) {
+    if (!compares(method, element, index_metric(index))) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
                         errmsg("index \"%s\" cannot compare values of type %s by its operator class's metric",
                                RelationGetRelationName(index), key_type_name(index, element))));

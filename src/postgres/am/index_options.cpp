@@ -256,6 +256,20 @@ const char* key_type_name(Relation index, ElementType element)
     return is_list(element) ? format_type_be(index->rd_opcintype[0]) : element_type_name(element);
 }
 
+// Returns the options that an index of this shape is built with. Raises an error for options that it cannot have.
+ParameterList checked_options(Relation index, const IndexShape& shape, const StoredOptions* stored)
+{
+    const MethodDescription& method = access_method_of(index);
+    const ParameterList options = list_options(method, stored);
+    check_options(method, options, shape);
+    if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
+                        errhint("Its answers are exact.")));
+    }
+    return options;
+}
+
 }  // namespace
 
 IndexShape index_shape(Relation index)
@@ -284,16 +298,15 @@ ParameterList index_stored_options(const MethodDescription& method, Relation ind
 
 ParameterList index_build_options(Relation index, const IndexShape& shape)
 {
-    const MethodDescription& method = access_method_of(index);
-    const ParameterList options = index_stored_options(method, index);
-    check_options(method, options, shape);
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
-    if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
-                        errhint("Its answers are exact.")));
-    }
-    return options;
+    return checked_options(index, shape, stored);
+}
+
+void check_index_options(Relation index, Datum options)
+{
+    const MethodDescription& method = access_method_of(index);
+    checked_options(index, index_shape(index),
+                    reinterpret_cast<StoredOptions*>(parse_method_options(method, options, true)));
 }
 
 }  // namespace pgwarp

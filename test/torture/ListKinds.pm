@@ -44,7 +44,7 @@ sub arrays
 	my ($type, $name, $element, @literals) = @_;
 	return {
 		name => $type, type => $type, functions => '', value => "ARRAY(SELECT $element FROM generate_series(1, i % \$N) g)", empty => "'{}'",
-		changed => "(%s || $literals[0])", expression => "(%s || $literals[0])", literals => [ map { "$_\::$type" } @literals, "'{}'", 'NULL' ], size => '(-cardinality(%s) / 2)',
+		changed => "(%s || $literals[0]\::$type)", expression => "(%s || $literals[0]\::$type)", literals => [ map { "$_\::$type" } @literals, "'{}'", 'NULL' ], size => '(-cardinality(%s) / 2)',
 		distances => [ $overlap, $overlap, $jaccard ], classes => [ '%s', "((%s || $literals[0]\::$type))", "%s ${name}_jaccard_ops" ] };
 }
 
@@ -90,6 +90,8 @@ sub list_kinds
 	my @kinds = (texts(), texts(),
 		arrays('integer[]', 'int4_array', "$hash / (1 + g % 2)", "'{7,1,15}'", "'{1,2,3}'", "'{5}'"),
 		arrays('bigint[]', 'int8_array', "$hash\::int8 * 5000000000", "'{35000000000,5000000000}'", "'{10000000000,0,-1}'"),
+		arrays('smallint[]', 'int2_array', "$hash\::int2", "'{7,1,15}'", "'{3,-1}'"),
+		arrays('varchar(5)[]', 'varchar_array', "chr(97 + $hash)::varchar", "'{k,a}'", "'{a,b,c}'"),
 		arrays('text[]', 'text_array', "chr(97 + $hash)", "'{k,a}'", "'{a,b,c}'", "'{k,k}'"),
 		{ words(), name => 'lexemes', functions => '', literals => [ "'a b c'::tsvector", "''::tsvector", 'NULL::tsvector', "'k c d:3A'::tsvector" ], distances => [ $overlap, $overlap, $jaccard ],
 			classes => [ '%s', "((%s || 'k:1'::tsvector))", '%s tsvector_jaccard_ops' ] },

@@ -100,8 +100,8 @@ public:
     // In float operations of the CPU: the device counts a few thousand postings in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override
     {
-        const auto compared = static_cast<double>(rows()) + static_cast<double>(mirror_->lists().postings()) / 16;
-        return std::min(1e7, static_cast<double>(batch.count) * compared / 1e3);
+        const RowView queries = batch.lists.slice(0, batch.count);
+        return std::min(1e7, 1e-3 * pgwarp::matchcount::cost_of_counting(element_, rows(), queries));
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 

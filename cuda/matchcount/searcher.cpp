@@ -16,6 +16,7 @@
 #include "matchcount/text_session.h"
 #include "methods/arrays.h"
 #include "methods/device_wait.h"
+#include "methods/matchcount/one_round.h"
 #include "methods/rows/stored_lists.h"
 #include "protocol/search_bound.h"
 
@@ -38,6 +39,11 @@ struct DeadPlaces {
 std::uint32_t length_of(const SearchBatch& batch, std::uint32_t query)
 {
     return view_text(batch.lists.list(query)).length;
+}
+
+bool is_one_round(const SearchBatch& batch)
+{
+    return batch.settings.get(matchcount_one_round, 0) != 0;
 }
 
 // Queries of a batch: those that the device answers, and the host's.
@@ -117,7 +123,12 @@ public:
             cost += 2.0 * characters * static_cast<double>(length_of(batch, i)) / 64;
         return cost;
     }
-    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        if (is_one_round(batch)) settings.set(matchcount_one_round, 1);
+        return settings;
+    }
 
 private:
     using Results = std::vector<std::vector<RowResult>>;
@@ -225,6 +236,7 @@ void DeviceTextSearcher::search_on_device(const SearchBatch& batch, const RowRes
         batch.check_cancel();
         const bool had_begun = meanwhile_begun(batch);
         TextChunk chunk = next_chunk(batch, numbers, most);
+        chunk.one_round = is_one_round(batch) && after.distance < 0;
         if (after.distance >= 0) {
             chunk.first_key = static_cast<std::uint64_t>(after.distance) << 32 | after.row;
             ++chunk.first_key;

@@ -21,7 +21,6 @@ T* writable(const T* array)
 
 std::uint32_t TextChunk::reach(const SearchBatch& batch, std::size_t i) const
 {
-    constexpr std::uint32_t everything = 0xffffffff;
     double reach = within_of(batch.settings);
     if (!batch.reach.empty()) reach = std::min(reach, batch.reach[numbers[i]]);
     return reach < everything ? static_cast<std::uint32_t>(std::max(reach, 0.0)) : everything;
@@ -47,6 +46,7 @@ TextQueries lay_out_sent(const TextChunk& chunk, Carver& sent)
     queries.k = chunk.k;
     queries.capacity = chunk.capacity();
     queries.stride = chunk.stride();
+    queries.near_texts = chunk.near_texts();
     const std::size_t characters = std::size_t{queries.count} * queries.stride;
     queries.lengths = sent.take<std::uint32_t>(queries.count);
     queries.reach = sent.take<std::uint32_t>(queries.count);

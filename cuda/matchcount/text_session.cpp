@@ -73,7 +73,7 @@ void TextSession::run(const TextAlphabet& alphabet)
     launch(TextStep::near, near);
     if (!all_near) {
         set_windows(queries_, stream_);
-        rest <= launch_time ? launch_rest_of_all() : launch_rest_by_limits();
+        rest <= launch_time && !chunk_.one_round ? launch_rest_of_all() : launch_rest_by_limits();
     }
     finish_texts(queries_, answers_, stream_);
     read(arrived_.keys, answers_.keys, std::size_t{chunk_.count()} * chunk_.k);
@@ -88,6 +88,15 @@ void TextSession::launch_rest_of_all()
     launch(TextStep::rest, seconds);
 }
 
+// Whether one round is enough for a query: the step `near` had as many texts as it wanted, and found k results. A
+// search within a reach is complete.
+bool TextSession::ends_after_near(std::size_t i) const
+{
+    const bool had_enough = written_.near[i] < most_near_bound(lengths_[i]);
+    const bool is_full = written_.limits[i] < everything;
+    return chunk_.one_round && written_.reach[i] == everything && had_enough && is_full;
+}
+
 void TextSession::launch_rest_by_limits()
 {
     read(written_.limits, queries_.limits, chunk_.count());
@@ -98,7 +107,7 @@ void TextSession::launch_rest_by_limits()
     auto* const chosen = const_cast<std::uint32_t*>(written_.rest);
     std::vector<double> seconds;
     for (std::uint32_t i = 0; i < chunk_.count(); ++i) {
-        if (written_.limits[i] <= written_.near[i]) continue;
+        if (written_.limits[i] <= written_.near[i] || ends_after_near(i)) continue;
         chosen[seconds.size()] = i;
         seconds.push_back(times_.rest(lengths_[i], written_.limits[i]));
     }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "both_searchers.h"
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
@@ -98,6 +101,37 @@ TEST(DeviceText, RandomCasesEqualTheCpus)
         batch.count = 1;
         if (seed % 5 == 0) both.expect_same_continuations(batch);
     }
+}
+
+// By plain dynamic programming.
+TEST(DeviceText, AMillionSmallCasesAreAsDefined)
+{
+    std::size_t cases = 0;
+    for (unsigned seed = 1000; seed < 1500 && !HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        RandomTexts texts(seed, 12);
+        const std::vector<Text> rows = texts.some(1 + texts.random()() % 16);
+        BothIndexes both(text_rows(rows));
+        const std::vector<Text> asked = texts.queries(rows, 2000);
+        const OwnedRows queries = text_rows(asked);
+        const SearchBatch batch = batch_of(queries, 1 + texts.random()() % 18);
+        std::vector<std::vector<RowResult>> found;
+        both.device().search(batch, found, both.pool());
+        std::vector<std::vector<RowResult>> defined(asked.size());
+        both.pool().parallel_for(asked.size(), 64, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t q = begin; q < end; ++q) {
+                for (std::uint32_t row = 0; row < rows.size(); ++row)
+                    defined[q].push_back({static_cast<double>(plain_distance(asked[q], rows[row])), row});
+                std::ranges::stable_sort(defined[q], {}, &RowResult::distance);
+                defined[q].resize(std::min<std::size_t>(rows.size(), batch.k));
+            }
+        });
+        for (std::size_t q = 0; q < asked.size() && !HasFailure(); ++q, ++cases) {
+            SCOPED_TRACE("query " + std::to_string(q));
+            expect_equal(found[q], defined[q]);
+        }
+    }
+    EXPECT_EQ(cases, 1000000U);
 }
 
 // Distances that need bands of every width, and more than any band.

@@ -12,8 +12,10 @@
 #include <cstdio>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
+#include "methods/description.h"
 #include "methods/method.h"
 #include "methods/recall/searches.h"
 #include "methods/rows/owned_rows.h"
@@ -87,6 +89,15 @@ private:
     std::mt19937_64 random_;
 };
 
+// The method that searches sets with signatures, and sets without.
+const MethodDescription& method_of_sets()
+{
+    for (const MethodDescription* description : method_descriptions()) {
+        if (takes_elements(*description, ElementType::minhash_set)) return *description;
+    }
+    throw std::runtime_error("no method searches sets by signatures");
+}
+
 // An index of the element type over the rows, loaded.
 struct Loaded {
     IndexShape shape{};
@@ -99,14 +110,14 @@ struct Loaded {
 Loaded load(ElementType element, const OwnedRows& rows, const ParameterList& options, ThreadPool& pool)
 {
     Loaded index;
-    index.shape.method = Method::matchcount;
+    index.shape.method = method_of_sets().method;
     index.shape.element = element;
     index.shape.metric = static_cast<std::uint8_t>(Metric::set_jaccard);
     RowBuffer buffer(index.shape);
     std::vector<Tid> tids(rows.count());
     for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
     buffer.append(tids, rows.view());
-    const MethodFactory& method = *find_method(Method::matchcount);
+    const MethodFactory& method = *find_method(index.shape.method);
     index.builder = method.make_builder(index.shape, options);
     const auto built = Clock::now();
     index.builder->run(buffer, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
@@ -187,7 +198,7 @@ void run(const Options& options)
 
     const Loaded exact = load(ElementType::set, rows, {}, pool);
     const Measured truth = measure(exact, queries, options.k, 0, pool);
-    report("exact", exact, truth, 1);
+    report("complete", exact, truth, 1);
     ParameterList given;
     if (options.hashes > 0) given.set("hashes", options.hashes);
     const Loaded signed_sets = load(ElementType::minhash_set, rows, given, pool);

@@ -86,6 +86,51 @@ SELECT am.amname, opc.opcname, opc.opcdefault, amvalidate(opc.oid)
 SELECT a.amname, p.name, pg_indexam_has_property(a.oid, p.name)
 	FROM pg_am a, unnest(array['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p(name)
 	WHERE a.amname = 'exact' ORDER BY 2;
+-- a method compares by the metrics of its own operator classes
+CREATE TABLE t (val vector(3), half halfvec(3));
+CREATE OPERATOR CLASS other_l1_ops FOR TYPE vector USING ivfadc AS OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal), FUNCTION 2 pgwarp_element_float32(internal);
+CREATE OPERATOR CLASS other_hamming_ops FOR TYPE halfvec USING exact AS OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal), FUNCTION 2 pgwarp_element_float16(internal);
+CREATE INDEX ON t USING ivfadc (val other_l1_ops);
+CREATE INDEX ON t USING exact (half other_hamming_ops);
+DROP OPERATOR FAMILY other_l1_ops USING ivfadc;
+DROP OPERATOR FAMILY other_hamming_ops USING exact;
+DROP TABLE t;
+
+-- ALTER INDEX refuses what CREATE INDEX does
+
+CREATE TABLE t (title text, tags integer[], val vector(3), large integer[]);
+CREATE INDEX t_title ON t USING matchcount (title);
+CREATE INDEX t_tags ON t USING matchcount (tags);
+CREATE INDEX t_val ON t USING matchcount (val vector_cosine_ops);
+CREATE INDEX t_large ON t USING matchcount (large int4_array_minhash_ops);
+CREATE INDEX t_ivfadc ON t USING ivfadc (val);
+ALTER INDEX t_title SET (hashes = 20);
+ALTER INDEX t_title SET (recall = 0.9);
+ALTER TABLE t_title SET (lsh = rbh);
+ALTER INDEX t_title SET (gram = 4);
+ALTER INDEX t_tags SET (gram = 2);
+ALTER INDEX t_val SET (buckets = 8);
+ALTER INDEX t_val SET (hashes = 64, recall = 0.9);
+ALTER INDEX t_large SET (gram = 2);
+ALTER INDEX t_large SET (hashes = 64);
+ALTER INDEX t_ivfadc SET (subquantizers = 4);
+SELECT relname, reloptions FROM pg_class WHERE relname ~ '^t_' ORDER BY 1;
+REINDEX TABLE t;
+-- options that an earlier version let pass are no obstacle to other changes, and can be taken back
+UPDATE pg_class SET reloptions = '{gram=4,hashes=20}' WHERE relname = 't_title';
+ALTER INDEX t_title RENAME TO t_renamed;
+ALTER INDEX t_renamed SET (gram = 5);
+ALTER INDEX t_renamed RESET (hashes);
+ALTER INDEX t_renamed SET (gram = 5);
+SELECT relname, reloptions FROM pg_class WHERE relname = 't_renamed';
+REINDEX INDEX t_renamed;
+ALTER INDEX t_renamed RESET (gram);
+-- other indexes are not looked at
+CREATE INDEX t_hash ON t USING hash (title);
+ALTER INDEX t_hash SET (fillfactor = 50);
+DROP TABLE t;
 
 -- rows that VACUUM found dead count by themselves
 

@@ -98,6 +98,12 @@ void run_overlapped(OverlappedWork* overlapped_work)
     check(cudaSetDevice(device), "choosing the device");
 }
 
+void send_written(const Chunk& chunk, std::size_t bytes)
+{
+    check(cudaMemcpyAsync(chunk.workspace, chunk.host_workspace, bytes, cudaMemcpyHostToDevice, chunk.stream),
+          "sending queries");
+}
+
 Round::Round(const SearchBatch& batch)
     : all_(true), size_(batch.count), dimensions_(batch.queries.size() / batch.count), queries_(batch.queries)
 {
@@ -160,6 +166,8 @@ void DeviceSearcher::search_exact(const SearchBatch& batch, double after_distanc
                                                elements * canonical_operations));
     SearchBatch one;
     one.queries = batch.queries.first(dimensions_);
+    if (batch.lists.count > 0) one.lists = batch.lists.row(0);
+    one.settings = batch.settings;
     one.count = 1;
     one.k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
     one.dead = batch.dead;
@@ -171,17 +179,7 @@ void DeviceSearcher::search_exact(const SearchBatch& batch, double after_distanc
         answer[0].clear();
         if (one.k > 0) {
             const OfBitmap<Tombstones>::Use dead = dead_rows(one);
-            const auto plan_of = [&](std::size_t, std::size_t) {
-                ChunkPlan plan = plan_continuation(one.k);
-                plan.count = 1;
-                plan.k = one.k;
-                plan.answers_on_device = true;
-                return plan;
-            };
-            const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
-                enqueue_continuation(plan, chunk, {after_distance, after_row}, dead.get());
-            };
-            search_round(one, Round(one), plan_of, enqueue, answer, pool);
+            continue_query(one, {after_distance, after_row}, dead.get(), answer, pool);
         }
         results.swap(answer[0]);
     });
@@ -193,7 +191,7 @@ void DeviceSearcher::search_all_rows(const SearchBatch& batch, const Round& roun
     SearchBatch one = batch;
     one.count = 1;
     for (std::size_t i = 0; i < round.size(); ++i) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         one.queries = {round.query(i), dimensions_};
         search_exact(one, -HUGE_VAL, 0, results[round.number(i)], pool);
     }
@@ -206,10 +204,13 @@ OfBitmap<Tombstones>::Use DeviceSearcher::dead_rows(const SearchBatch& batch) co
     return dead_.get(batch.dead_version, [&] {
         const DevicePatience patience(patience_for(marking_cost * static_cast<double>(row_count()),
                                                    static_cast<double>(batch.dead.size_bytes())));
-        Tombstones made = send_dead_rows(batch.dead, row_count(), context_.pool(), dead_stream_);
-        make_form(made, dead_stream_);
-        return made;
+        return make_tombstones(batch.dead, dead_stream_);
     });
+}
+
+Tombstones DeviceSearcher::make_tombstones(RowBitmap dead, const Context::Lease& stream) const
+{
+    return send_dead_rows(dead, row_count(), context_.pool(), stream);
 }
 
 void DeviceSearcher::drop_unused(const SearchBatch& batch) const
@@ -234,6 +235,7 @@ Chunk DeviceSearcher::begin_chunk(const ChunkPlan& plan, const float* queries, W
     };
     const auto on_host = [&](Carver& memory) {
         staged = memory.take<float>(elements);
+        chunk.host_workspace = memory.take<std::byte>(plan.host_workspace);
         chunk.arrived = take_answers(memory, plan.count, plan.k);
     };
     Carver device(workspace.device(carved_bytes(on_device)));

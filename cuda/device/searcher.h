@@ -1,7 +1,7 @@
 // The base of every method's searcher on a device. A search is a round of queries, cut into chunks. For each chunk the
 // queries go to the device, the method enqueues its launches, and the host waits for the answers and converts them. A
 // method plans and enqueues; this class does memory, copies, waits, tombstones, continuations and retries after short
-// memory.
+// memory. Only queries that are lists are written and sent by the method, in a form of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,7 +23,7 @@
 namespace pgwarp::cuda
 {
 
-// Queries of one batch that are searched with the same settings.
+// Queries of one batch that are searched with the same settings. Lists stay in the batch.
 class Round
 {
 public:
@@ -33,7 +33,7 @@ public:
     Round(const SearchBatch& batch, std::vector<std::uint32_t> numbers);
 
     std::size_t size() const { return size_; }
-    // Queries from the i-th on: [size - i][dimensions].
+    // Dense queries from the i-th on: [size - i][dimensions].
     const float* query(std::size_t i) const { return queries_.data() + i * dimensions_; }
     // The number of the i-th query in the batch.
     std::uint32_t number(std::size_t i) const { return all_ ? static_cast<std::uint32_t>(i) : numbers_[i]; }
@@ -52,6 +52,7 @@ struct ChunkPlan {
     std::uint32_t count = 0;         // queries
     std::uint32_t k = 0;             // places of a query in the answer
     std::size_t workspace = 0;       // bytes of device memory
+    std::size_t host_workspace = 0;  // bytes of page-locked memory
     bool reads_in_place = false;     // kernels read the queries from page-locked memory
     bool answers_on_device = false;  // kernels write answers to the device, else to page-locked memory
     bool ordered = true;             // the answers come in order; else the host sorts the rows of each query
@@ -62,13 +63,18 @@ struct ChunkPlan {
 
 // A chunk under way.
 struct Chunk {
-    const float* given = nullptr;    // queries [count][dimensions] in memory of the host
-    const float* queries = nullptr;  // the same queries as kernels read them
-    std::byte* workspace = nullptr;  // plan.workspace bytes, aligned for a Carver
-    Answers answers;                 // the addresses that kernels write, [count][k]
-    Answers arrived;                 // the same in page-locked memory
+    const float* given = nullptr;         // dense queries [count][dimensions] in memory of the host
+    const float* queries = nullptr;       // the same queries as kernels read them
+    std::byte* workspace = nullptr;       // plan.workspace bytes, aligned for a Carver
+    std::byte* host_workspace = nullptr;  // plan.host_workspace bytes, aligned too
+    Answers answers;                      // the addresses that kernels write, [count][k]
+    Answers arrived;                      // the same in page-locked memory
     cudaStream_t stream = nullptr;
 };
+
+// Sends the first bytes of the page-locked workspace to the front of the one on the device, where they have the same
+// layout.
+void send_written(const Chunk& chunk, std::size_t bytes);
 
 // Numbers of the queries that a round could not finish.
 struct Unfinished {
@@ -95,7 +101,7 @@ public:
 protected:
     using Results = std::vector<std::vector<RowResult>>;
 
-    // name: the purpose of the device memory of searches, a static string.
+    // dimensions: 0 where rows are lists. name: the purpose of the device memory of searches, a static string.
     DeviceSearcher(Context& context, std::size_t dimensions, const char* name);
 
     virtual std::size_t row_count() const = 0;
@@ -103,26 +109,33 @@ protected:
     virtual std::size_t remote_row_bytes() const { return 0; }
     // The longest time that a wait in a search of the batch may take.
     virtual std::chrono::milliseconds search_patience(const SearchBatch& batch) const = 0;
-    // Makes Tombstones::form from words that are on the device, in the order of `stream`. Waits.
-    virtual void make_form(Tombstones&, const Context::Lease&) const {}
+    // Returns the form of the bitmap that the method's kernels read, made in the order of `stream`. Waits. The default:
+    // the words of the bitmap.
+    virtual Tombstones make_tombstones(RowBitmap dead, const Context::Lease& stream) const;
     // Called where batch, index and k are not empty; `results` has an empty vector for each query. dead: null where no
     // row is dead.
     virtual void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                 ThreadPool& pool) const = 0;
-    // The first `wanted` rows of one query strictly after `after` in the order of (value, row), by the most exact
-    // vectors of the index. The plan gives the bytes of workspace and whether the rows come in order. The answer is on
-    // the device.
-    virtual ChunkPlan plan_continuation(std::uint32_t wanted) const = 0;
-    virtual void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                                      const Tombstones* dead) const = 0;
+    // The first `one.k` rows of the batch's only query strictly after `after` in the order of (value, row), by the most
+    // exact rows of the index, into answer[0], which is empty. The batch has the query's settings, k is not 0.
+    virtual void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
+                                ThreadPool& pool) const = 0;
 
-    // Searches a round chunk by chunk. plan_of(count, room) plans a chunk of at most `count` queries with `room` bytes
-    // of device memory, and returns a ChunkPlan or a class derived from it. enqueue(plan, chunk) enqueues its launches.
-    // Where memory is short, idle memory is freed and a chunk of half the queries is tried.
+    // Searches a round chunk by chunk. plan_of(first, count, room) plans a chunk of at most `count` queries from the
+    // round's query `first` on, with `room` bytes of device memory, and returns a ChunkPlan or a class derived from it.
+    // enqueue(plan, chunk) enqueues its launches. Where memory is short, idle memory is freed and a chunk of half the
+    // queries is tried.
     template <class PlanOf, class Enqueue>
     Unfinished search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of, const Enqueue& enqueue,
                             Results& results, ThreadPool& pool) const;
-    // Answers each query of the round by search_exact() from the nearest row on.
+    // Searches the batch's only query. The plan gives the bytes of workspace and whether the rows come in order. The
+    // answer is on the device.
+    template <class Enqueue>
+    void search_one(const SearchBatch& one, ChunkPlan plan, const Enqueue& enqueue, Results& answer,
+                    ThreadPool& pool) const;
+    // The queries are on their way when it returns, unless they are lists.
+    Chunk begin_chunk(const ChunkPlan& plan, const float* queries, Workspace& workspace, ThreadPool& pool) const;
+    // Answers each dense query of the round by search_exact() from the nearest row on.
     void search_all_rows(const SearchBatch& batch, const Round& round, Results& results, ThreadPool& pool) const;
 
     Context& context() const { return context_; }
@@ -137,8 +150,6 @@ private:
     OfBitmap<Tombstones>::Use dead_rows(const SearchBatch& batch) const;
     template <class Search>
     void search_or_give_back(const SearchBatch& batch, const Search& search) const;
-    // The queries are on their way when it returns.
-    Chunk begin_chunk(const ChunkPlan& plan, const float* queries, Workspace& workspace, ThreadPool& pool) const;
     void finish_chunk(const ChunkPlan& plan, const Chunk& chunk, const SearchBatch& batch, const Round& round,
                       std::size_t first, Workspace& workspace, Results& results, ThreadPool& pool) const;
     void note_unfinished(const ChunkPlan& plan, const Chunk& chunk, const SearchBatch& batch, const Round& round,
@@ -158,12 +169,12 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
     Unfinished unfinished;
     std::size_t most = round.size();
     for (std::size_t first = 0; first < round.size();) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         const bool had_begun = meanwhile_begun(batch);
         std::size_t width = std::min(most, round.size() - first);
         try {
             const Workspaces::Lease workspace(workspaces_);
-            const auto plan = plan_of(width, context_.pool().unspent_with(workspace->device_bytes()));
+            const auto plan = plan_of(first, width, context_.pool().unspent_with(workspace->device_bytes()));
             width = plan.count;
             const Chunk chunk = begin_chunk(plan, round.query(first), *workspace, pool);
             enqueue(plan, chunk);
@@ -178,6 +189,17 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
         first += width;
     }
     return unfinished;
+}
+
+template <class Enqueue>
+void DeviceSearcher::search_one(const SearchBatch& one, ChunkPlan plan, const Enqueue& enqueue, Results& answer,
+                                ThreadPool& pool) const
+{
+    plan.count = 1;
+    plan.k = one.k;
+    plan.answers_on_device = true;
+    const auto plan_of = [&](std::size_t, std::size_t, std::size_t) { return plan; };
+    search_round(one, Round(one), plan_of, enqueue, answer, pool);
 }
 
 }  // namespace pgwarp::cuda

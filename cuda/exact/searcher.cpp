@@ -124,18 +124,19 @@ protected:
                             paced_operations(asked, count_, dimensions_));
     }
     // The form: the penalties of positions, dead rows marked.
-    void make_form(Tombstones& dead, const Context::Lease& stream) const override
+    Tombstones make_tombstones(RowBitmap bitmap, const Context::Lease& stream) const override
     {
+        Tombstones dead = DeviceSearcher::make_tombstones(bitmap, stream);
         const std::size_t bytes = rows_.scored.padded_positions * sizeof(float);
         dead.form = DeviceArray<std::byte>(context().pool(), bytes, "penalties of dead rows", stream);
         mark_dead(rows_.scored, dead.words.data(), reinterpret_cast<float*>(dead.form.data()), stream);
         stream.stream().synchronize();
+        return dead;
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override;
-    ChunkPlan plan_continuation(std::uint32_t wanted) const override;
-    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                              const Tombstones* dead) const override;
+    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
+                        ThreadPool& pool) const override;
 
 private:
     void stage(std::span<const std::byte> stored, std::byte* out) const
@@ -181,7 +182,7 @@ void DeviceExactSearcher::search_queries(const SearchBatch& batch, const Tombsto
     const DeadRows gone = dead != nullptr ? DeadRows{dead->words.data(), dead->form_as<float>()} : DeadRows{};
     const std::uint32_t k = std::min(batch.k, count_);
     if (!serves_small(rows_, batch.count, k)) return search_many(batch, Round(batch), gone, results, pool);
-    const auto plan_of = [&](std::size_t queries, std::size_t) {
+    const auto plan_of = [&](std::size_t, std::size_t queries, std::size_t) {
         return plan_small_search(context(), rows_, queries, k);
     };
     const auto enqueue = [&](const SmallPlan& plan, const Chunk& chunk) {
@@ -197,7 +198,7 @@ void DeviceExactSearcher::search_many(const SearchBatch& batch, const Round& rou
 {
     // Results of one chunk: some 128 MiB.
     constexpr std::size_t most_results = std::size_t{10} << 20;
-    const auto plan_of = [&](std::size_t queries, std::size_t) {
+    const auto plan_of = [&](std::size_t, std::size_t queries, std::size_t) {
         ChunkPlan plan;
         plan.k = std::min(batch.k, count_);
         plan.count = static_cast<std::uint32_t>(std::min(queries, std::max<std::size_t>(1, most_results / plan.k)));
@@ -222,15 +223,8 @@ void DeviceExactSearcher::count(const ExactStatistics& statistics) const
     scanned_.fetch_add(statistics.scanned, std::memory_order_relaxed);
 }
 
-ChunkPlan DeviceExactSearcher::plan_continuation(std::uint32_t) const
-{
-    ChunkPlan plan;
-    plan.workspace = scan_workspace_bytes(count_);
-    return plan;
-}
-
-void DeviceExactSearcher::enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                                               const Tombstones* dead) const
+void DeviceExactSearcher::continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead,
+                                         Results& answer, ThreadPool& pool) const
 {
     ScanJob job;
     job.metric = metric_;
@@ -238,10 +232,15 @@ void DeviceExactSearcher::enqueue_continuation(const ChunkPlan& plan, const Chun
     job.rows = count_;
     job.dimensions = dimensions_;
     job.dead = dead != nullptr ? dead->words.data() : nullptr;
-    job.query = chunk.queries;
     job.cursor = {after.distance, after.row};
-    job.answer = {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k};
-    scan_rows(job, chunk.workspace, chunk.stream);
+    const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+        job.query = chunk.queries;
+        job.answer = {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k};
+        scan_rows(job, chunk.workspace, chunk.stream);
+    };
+    ChunkPlan plan;
+    plan.workspace = scan_workspace_bytes(job.rows);
+    search_one(one, plan, enqueue, answer, pool);
 }
 
 std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const ParameterList&,

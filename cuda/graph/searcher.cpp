@@ -80,14 +80,13 @@ protected:
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override;
-    ChunkPlan plan_continuation(std::uint32_t wanted) const override
+    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
+                        ThreadPool& pool) const override
     {
-        return graph::plan_continuation(mirror_, wanted);
-    }
-    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                              const Tombstones* dead) const override
-    {
-        graph::enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, rows_of(dead));
+        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+            enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, rows_of(dead));
+        };
+        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
     }
 
 private:
@@ -138,7 +137,7 @@ void GraphSearcher::search_graph(const SearchBatch& batch, const Round& round, s
     if (!may_traverse(batch, ef)) return search_all_rows(batch, round, results, pool);
     const std::size_t k = std::min<std::size_t>(batch.k, mirror_.rows());
     const DevicePatience patience(round_patience(round.size(), ef, k));
-    const auto plan_of = [&](std::size_t count, std::size_t room) {
+    const auto plan_of = [&](std::size_t, std::size_t count, std::size_t room) {
         return plan_search(mirror_, batch.settings, ef, k, count, room);
     };
     const auto enqueue = [&](const SearchPlan& plan, const Chunk& chunk) {

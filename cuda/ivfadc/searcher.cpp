@@ -81,28 +81,29 @@ protected:
         return patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes()));
     }
     // The form: one bit for each position. The bits of rows are freed.
-    void make_form(Tombstones& dead, const Context::Lease& stream) const override
+    Tombstones make_tombstones(RowBitmap bitmap, const Context::Lease& stream) const override
     {
+        Tombstones dead = DeviceSearcher::make_tombstones(bitmap, stream);
         const MirrorView& view = mirror_.view();
         dead.form = DeviceArray<std::byte>(context().pool(), view.positions / 8, "ivfadc dead rows", stream);
         dead_positions(dead.words.data(), view.row_at, view.positions,
                        reinterpret_cast<std::uint32_t*>(dead.form.data()), stream);
         wait_for(stream, "placing dead rows");
         dead.words = {};
+        return dead;
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override
     {
         search_lists(batch, Round(batch), probes_of(batch), true, positions_of(dead), results, pool);
     }
-    ChunkPlan plan_continuation(std::uint32_t wanted) const override
+    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
+                        ThreadPool& pool) const override
     {
-        return ivfadc::plan_continuation(mirror_, wanted);
-    }
-    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                              const Tombstones* dead) const override
-    {
-        ivfadc::enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, positions_of(dead));
+        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+            enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, positions_of(dead));
+        };
+        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
     }
 
 private:
@@ -166,7 +167,7 @@ void IvfadcSearcher::search_lists(const SearchBatch& batch, const Round& round, 
     // Scores in single precision may swap near ties, so a few more than k are ranked by their values.
     const std::size_t wanted =
         std::min<std::size_t>(rows, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
-    const auto plan_of = [&](std::size_t count, std::size_t room) {
+    const auto plan_of = [&](std::size_t, std::size_t count, std::size_t room) {
         return plan_search(mirror_, count, probes, wanted, k, may_limit, room);
     };
     const auto enqueue = [&](const SearchPlan& plan, const Chunk& chunk) {

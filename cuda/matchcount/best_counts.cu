@@ -37,9 +37,18 @@ Selected lay_out(std::uint32_t queries, std::uint32_t places, std::uint32_t k, C
     return selected;
 }
 
-// Appends rows of count 0, of which matched[0, found) are none, in row order. Returns the number of all rows.
+// Writes place `at` of the answers.
+__device__ void write_row(const CountedRows& out, std::size_t at, std::uint32_t row, std::uint32_t count)
+{
+    out.rows[at] = row;
+    if (out.counts != nullptr) out.counts[at] = count;
+    if (out.distances != nullptr) out.distances[at] = static_cast<double>(-static_cast<std::int64_t>(count));
+}
+
+// Appends rows of count 0, of which matched[0, found) are none, in row order to the query's answer, which begins at
+// place `begin`. Returns the number of all rows.
 __device__ std::uint32_t append_rows(const RowsOfNoCount& others, const RowWindow& window, const std::uint32_t* matched,
-                                     std::uint32_t found, std::uint32_t k, std::uint32_t* rows, std::uint32_t* counts)
+                                     std::uint32_t found, std::uint32_t k, const CountedRows& out, std::size_t begin)
 {
     constexpr std::uint32_t in_tile = threads * 32;
     __shared__ std::uint32_t taken[threads];  // a bit a row
@@ -64,10 +73,8 @@ __device__ std::uint32_t append_rows(const RowsOfNoCount& others, const RowWindo
         std::uint32_t place = 0;
         std::uint32_t all = 0;
         cub::BlockScan<std::uint32_t, threads>(scan).ExclusiveSum(__popc(free), place, all);
-        for (place += filled; free != 0 && place < k; free &= free - 1, ++place) {
-            rows[place] = first + __ffs(static_cast<int>(free)) - 1;
-            counts[place] = 0;
-        }
+        for (place += filled; free != 0 && place < k; free &= free - 1, ++place)
+            write_row(out, begin + place, first + __ffs(static_cast<int>(free)) - 1, 0);
         filled = min(k, filled + all);
         __syncthreads();
         if (tile > UINT32_MAX - in_tile) break;
@@ -79,22 +86,19 @@ __global__ __launch_bounds__(threads) void finish_counts_kernel(Selected selecte
                                                                 std::uint32_t k, CountedRows out)
 {
     const std::size_t query = blockIdx.x;
-    const float* scores = selected.scores + query * k;
-    const std::uint32_t* matched = selected.rows + query * k;
-    std::uint32_t* rows = out.rows + query * k;
-    std::uint32_t* counts = out.counts + query * k;
+    const std::size_t begin = query * k;
+    const float* scores = selected.scores + begin;
+    const std::uint32_t* matched = selected.rows + begin;
     std::uint32_t found = 0;
     for (std::uint32_t i = 0; i < k; i += threads) {
-        const bool is_row = i + threadIdx.x < k && scores[i + threadIdx.x] <= FLT_MAX;
-        if (is_row) {
-            rows[i + threadIdx.x] = matched[i + threadIdx.x];
-            counts[i + threadIdx.x] = count_of_score(scores[i + threadIdx.x]);
-        }
+        const std::uint32_t at = i + threadIdx.x;
+        const bool is_row = at < k && scores[at] <= FLT_MAX;
+        if (is_row) write_row(out, begin + at, matched[at], count_of_score(scores[at]));
         found += __syncthreads_count(is_row);
     }
     if (others.fill && found < k) {
         const RowWindow window = others.windows != nullptr ? others.windows[query] : RowWindow{0, others.rows};
-        found = append_rows(others, {window.first, min(window.last, others.rows)}, matched, found, k, rows, counts);
+        found = append_rows(others, {window.first, min(window.last, others.rows)}, matched, found, k, out, begin);
     }
     if (threadIdx.x == 0) out.found[query] = found;
 }

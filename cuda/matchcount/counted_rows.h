@@ -12,11 +12,12 @@ struct RowWindow {
     std::uint32_t last;
 };
 
-// Results in device memory.
+// Results, in memory that the device reaches.
 struct CountedRows {
     std::uint32_t* rows = nullptr;    // [queries][k]
-    std::uint32_t* counts = nullptr;  // [queries][k]
+    std::uint32_t* counts = nullptr;  // [queries][k]; may be null
     std::uint32_t* found = nullptr;   // [queries]
+    double* distances = nullptr;      // [queries][k]: minus the counts, of searches for the best; may be null
 };
 
 }  // namespace pgwarp::cuda::matchcount

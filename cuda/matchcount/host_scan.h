@@ -14,7 +14,7 @@ namespace pgwarp::cuda
 struct HostQuery {
     TextView text;
     std::uint32_t k = 0;
-    RowBitmap dead;  // places
+    RowBitmap dead;
     RowResult after = {-1, 0};
     std::uint32_t within = no_edit_limit;  // texts that are farther are left out
     const CancelToken* cancel = nullptr;

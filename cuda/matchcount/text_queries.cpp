@@ -19,67 +19,59 @@ T* writable(const T* array)
 
 }  // namespace
 
-std::uint32_t TextChunk::reach(const SearchBatch& batch, std::size_t i) const
+std::uint32_t reach_of(const SearchBatch& batch, std::uint32_t number)
 {
     double reach = within_of(batch.settings);
-    if (!batch.reach.empty()) reach = std::min(reach, batch.reach[numbers[i]]);
+    if (!batch.reach.empty()) reach = std::min(reach, batch.reach[number]);
     return reach < everything ? static_cast<std::uint32_t>(std::max(reach, 0.0)) : everything;
 }
 
-std::size_t text_query_bytes(const TextChunk& chunk)
-{
-    TextChunk one = chunk;
-    constexpr std::uint32_t number = 0;
-    one.numbers = {&number, 1};
-    Carver sent;
-    Carver memory;
-    TextQueries queries = lay_out_sent(one, sent);
-    TextAnswers answers;
-    lay_out_search(one, memory, queries, answers);
-    return sent.used() + memory.used();
-}
-
-TextQueries lay_out_sent(const TextChunk& chunk, Carver& sent)
+TextQueries lay_out_sent(const TextPlan& plan, Carver& memory)
 {
     TextQueries queries;
-    queries.count = chunk.count();
-    queries.k = chunk.k;
-    queries.capacity = chunk.capacity();
-    queries.stride = chunk.stride();
-    queries.near_texts = chunk.near_texts();
+    queries.count = plan.count;
+    queries.k = plan.k;
+    queries.capacity = plan.capacity();
+    queries.stride = plan.stride();
+    queries.near_texts = plan.near_texts();
     const std::size_t characters = std::size_t{queries.count} * queries.stride;
-    queries.lengths = sent.take<std::uint32_t>(queries.count);
-    queries.reach = sent.take<std::uint32_t>(queries.count);
-    queries.first_keys = sent.take<std::uint64_t>(queries.count);
-    queries.ids = sent.take<std::uint8_t>(characters);
-    if (chunk.wide) queries.wide = sent.take<std::uint32_t>(characters);
+    queries.lengths = memory.take<std::uint32_t>(queries.count);
+    queries.reach = memory.take<std::uint32_t>(queries.count);
+    queries.first_keys = memory.take<std::uint64_t>(queries.count);
+    queries.ids = memory.take<std::uint8_t>(characters);
+    if (plan.wide) queries.wide = memory.take<std::uint32_t>(characters);
     return queries;
 }
 
-void lay_out_search(const TextChunk& chunk, Carver& memory, TextQueries& queries, TextAnswers& answers)
+void lay_out_search(const TextPlan& plan, Carver& memory, TextQueries& queries)
 {
-    const std::size_t count = chunk.count();
+    const std::size_t count = plan.count;
     queries.rest = memory.take<std::uint32_t>(count);
     queries.near = memory.take<std::uint32_t>(count);
     queries.windows = memory.take<std::uint32_t>(count);
     queries.limits = memory.take<std::uint32_t>(count);
     queries.last_keys = memory.take<std::uint64_t>(count);
     queries.found = memory.take<std::uint32_t>(count);
-    queries.keys = memory.take<std::uint64_t>(count * chunk.capacity());
+    queries.keys = memory.take<std::uint64_t>(count * plan.capacity());
     queries.of_distance = memory.take<std::uint32_t>(count * TextQueries::distances);
     queries.of_bound = memory.take<std::uint32_t>(count * TextQueries::bounds);
-    answers.keys = memory.take<std::uint64_t>(count * chunk.k);
-    answers.found = memory.take<std::uint32_t>(count);
 }
 
-void write_queries(const TextChunk& chunk, const SearchBatch& batch, const TextAlphabet& alphabet,
+void lay_out_read(const TextPlan& plan, Carver& memory, TextQueries& queries)
+{
+    queries.rest = memory.take<std::uint32_t>(plan.count);
+    queries.near = memory.take<std::uint32_t>(plan.count);
+    queries.limits = memory.take<std::uint32_t>(plan.count);
+}
+
+void write_queries(const TextPlan& plan, const SearchBatch& batch, const TextAlphabet& alphabet,
                    const TextQueries& host)
 {
-    for (std::size_t i = 0; i < chunk.count(); ++i) {
-        const TextView text = view_text(batch.lists.list(chunk.numbers[i]));
+    for (std::size_t i = 0; i < plan.count; ++i) {
+        const TextView text = view_text(batch.lists.list(plan.numbers[i]));
         writable(host.lengths)[i] = text.length;
-        writable(host.reach)[i] = chunk.reach(batch, i);
-        writable(host.first_keys)[i] = chunk.first_key;
+        writable(host.reach)[i] = reach_of(batch, plan.numbers[i]);
+        writable(host.first_keys)[i] = plan.first_key;
         std::uint8_t* const ids = writable(host.ids) + i * host.stride;
         for (std::uint32_t at = 0; at < text.length; ++at) ids[at] = alphabet.id(text[at]);
         if (host.wide == nullptr) continue;

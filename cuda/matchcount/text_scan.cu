@@ -260,7 +260,7 @@ __device__ std::uint64_t find_kth_key(const std::uint64_t* keys, std::uint32_t c
     return prefix;
 }
 
-__global__ void __launch_bounds__(block_threads) finish_kernel(const TextQueries queries, const TextAnswers answers)
+__global__ void __launch_bounds__(block_threads) finish_kernel(const TextQueries queries, const Answers answers)
 {
     static_assert(block_threads == 256);
     __shared__ std::uint32_t written;
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(block_threads) finish_kernel(const TextQueries
     const std::uint64_t* const keys = queries.keys + std::size_t{query} * queries.capacity;
     const std::uint32_t count = queries.found[query];
     if (count > queries.capacity) {
-        if (threadIdx.x == 0) answers.found[query] = 0xffffffff;
+        if (threadIdx.x == 0) answers.found[query] = no_answer;
         return;
     }
     if (threadIdx.x == 0) {
@@ -279,7 +279,10 @@ __global__ void __launch_bounds__(block_threads) finish_kernel(const TextQueries
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < count; i += block_threads) {
         const std::uint64_t key = __ldcg(keys + i);
-        if (key <= last) answers.keys[std::size_t{query} * queries.k + atomicAdd(&written, 1U)] = key;
+        if (key > last) continue;
+        const std::size_t at = std::size_t{query} * queries.k + atomicAdd(&written, 1U);
+        answers.values[at] = static_cast<double>(key >> 32);
+        answers.rows[at] = static_cast<std::uint32_t>(key);
     }
 }
 
@@ -331,7 +334,7 @@ void compare_texts(const Context& context, TextStep step, const TextsView& texts
     check_launch("compare_texts");
 }
 
-void finish_texts(const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream)
+void finish_texts(const TextQueries& queries, const Answers& answers, cudaStream_t stream)
 {
     finish_kernel<<<queries.count, block_threads, 0, stream>>>(queries, answers);
     check_launch("finish_texts");

@@ -4,27 +4,21 @@
 //
 // A search has these steps: survey() counts the bounds of a sample of texts. compare(near) compares the texts of the
 // smallest bounds; the k-th distance so far is the limit. compare(rest) compares the others whose bound is at most the
-// limit, nearest lengths first; the limit falls with the k-th distance. finish() picks the k first keys. A search of
-// one round leaves out compare(rest).
+// limit, nearest lengths first; the limit falls with the k-th distance. finish() writes the k first results. A search
+// of one round leaves out compare(rest).
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "device/context.h"
 #include "matchcount/text_launches.h"
 #include "matchcount/text_view.h"
 
 namespace pgwarp::cuda
 {
-
-// Device memory for answers [count][k]; unordered. found[query] is no_answer (device/answers.h) where the query has
-// more results of equal distance than there was room for.
-struct TextAnswers {
-    std::uint64_t* keys = nullptr;
-    std::uint32_t* found = nullptr;
-};
 
 // All enqueue. `longest`: the characters of the longest query. Throw CudaError.
 void prepare_text_queries(const TextQueries& queries, cudaStream_t stream);
@@ -33,6 +27,8 @@ void survey_texts(const Context& context, const TextsView& texts, const TextQuer
 void set_windows(const TextQueries& queries, cudaStream_t stream);
 void compare_texts(const Context& context, TextStep step, const TextsView& texts, const TextQueries& queries,
                    const TextLaunch& launch, std::uint32_t longest, cudaStream_t stream);
-void finish_texts(const TextQueries& queries, const TextAnswers& answers, cudaStream_t stream);
+// The answers [count][k] are unordered. found[query] is no_answer where the query has more results of equal distance
+// than there was room for.
+void finish_texts(const TextQueries& queries, const Answers& answers, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

@@ -95,14 +95,8 @@ protected:
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override;
-    ChunkPlan plan_continuation(std::uint32_t) const override
-    {
-        ChunkPlan plan;
-        plan.workspace = scan_workspace_bytes(mirror_.rows());
-        return plan;
-    }
-    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                              const Tombstones* dead) const override;
+    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
+                        ThreadPool& pool) const override;
 
 private:
     Metric metric() const { return mirror_.vectors().metric; }
@@ -175,15 +169,15 @@ void DeviceVectorSearcher::search_queries(const SearchBatch& batch, const Tombst
     if (!estimates && candidates == mirror_.rows() &&
         !matchcount::ranks_on_device(static_cast<std::uint32_t>(candidates), context()))
         return search_all_rows(batch, round, results, pool);
-    const auto plan_of = [&](std::size_t count, std::size_t room) {
+    const auto plan_of = [&](std::size_t, std::size_t count, std::size_t room) {
         return plan_search(batch, estimates ? Wanted::estimates : Wanted::nearest, count, room);
     };
     const auto enqueue = [&](const VectorPlan& plan, const Chunk& chunk) { enqueue_search(plan, chunk, dead); };
     search_round(batch, round, plan_of, enqueue, results, pool);
 }
 
-void DeviceVectorSearcher::enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                                                const Tombstones* dead) const
+void DeviceVectorSearcher::continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead,
+                                          Results& answer, ThreadPool& pool) const
 {
     const matchcount::RankedVectors vectors = mirror_.vectors();
     ScanJob job;
@@ -192,10 +186,15 @@ void DeviceVectorSearcher::enqueue_continuation(const ChunkPlan& plan, const Chu
     job.rows = mirror_.rows();
     job.dimensions = vectors.dimensions;
     job.dead = dead != nullptr ? dead->words.data() : nullptr;
-    job.query = chunk.queries;
     job.cursor = {after.distance, after.row};
-    job.answer = {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k};
-    scan_rows(job, chunk.workspace, chunk.stream);
+    const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+        job.query = chunk.queries;
+        job.answer = {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k};
+        scan_rows(job, chunk.workspace, chunk.stream);
+    };
+    ChunkPlan plan;
+    plan.workspace = scan_workspace_bytes(job.rows);
+    search_one(one, plan, enqueue, answer, pool);
 }
 
 }  // namespace

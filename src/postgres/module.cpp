@@ -1,6 +1,7 @@
 // The library's entry point.
 #include "postgres/postgres_headers.h"
 
+#include "postgres/am/option_changes.h"
 #include "postgres/client/launcher.h"
 #include "postgres/client/message_fault.h"
 #include "postgres/executor/answer_sources.h"
@@ -27,6 +28,7 @@ void _PG_init(void)
     pgwarp::define_message_fault_settings();
     pgwarp::define_settings();
     pgwarp::init_launcher();
+    pgwarp::init_option_changes();
     pgwarp::init_answer_sources();
     pgwarp::init_plan_hints();
     pgwarp::init_knn_batch();

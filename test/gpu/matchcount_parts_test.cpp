@@ -265,6 +265,16 @@ TEST(DeviceSets, ContinuationsTakeIdleMemory)
     ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(inner, {-1, 0}));
 }
 
+TEST(DeviceSets, CostsGrowWithQueries)
+{
+    BothIndexes both(ElementType::set, random_sets(1000, 5, 20, 1));
+    const OwnedRows usual = random_sets(1, 2, 20, 2);
+    Set many;
+    for (std::uint64_t part = 0; part < 5000; ++part) many.insert(part);
+    const OwnedRows longer = rows_of_parts(std::vector<Set>{many});
+    EXPECT_GT(both.device().search_cost(batch_of(longer, 1)), 100 * both.device().search_cost(batch_of(usual, 1)));
+}
+
 TEST(DeviceSets, CancelledSearchesThrow)
 {
     BothIndexes both(ElementType::set, random_sets(100, 5, 20, 1));

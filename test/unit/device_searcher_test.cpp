@@ -73,14 +73,16 @@ public:
 protected:
     std::size_t row_count() const override { return rows_.size() / width; }
     std::chrono::milliseconds search_patience(const SearchBatch&) const override { return std::chrono::seconds(1); }
-    void make_form(Tombstones& dead, const Context::Lease& stream) const override
+    Tombstones make_tombstones(RowBitmap bitmap, const Context::Lease& stream) const override
     {
+        Tombstones dead = DeviceSearcher::make_tombstones(bitmap, stream);
         dead.form = DeviceArray<std::byte>(context().pool(), form_bytes, "hosted tombstones", stream);
+        return dead;
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override
     {
-        const auto plan_of = [&](std::size_t count, std::size_t) {
+        const auto plan_of = [&](std::size_t, std::size_t count, std::size_t) {
             ++planned;
             ChunkPlan plan = way;
             plan.count = static_cast<std::uint32_t>(std::min(count, most));
@@ -101,17 +103,16 @@ protected:
         if (unanswered == 0) return;
         search_round(batch, Round(batch, left.unanswered), plan_of, enqueue(false), results, pool);
     }
-    ChunkPlan plan_continuation(std::uint32_t wanted) const override
+    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& results,
+                        ThreadPool& pool) const override
     {
+        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+            answer(plan, chunk, after, dead, false);
+        };
         ChunkPlan plan;
         plan.workspace = query_workspace;
-        plan.ordered = wanted <= most_ordered;
-        return plan;
-    }
-    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
-                              const Tombstones* dead) const override
-    {
-        answer(plan, chunk, after, dead, false);
+        plan.ordered = one.k <= most_ordered;
+        search_one(one, plan, enqueue, results, pool);
     }
 
 private:

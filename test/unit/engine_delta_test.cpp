@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "delta_fixture.h"
+#include "engine/mirror/delta_part.h"
 #include "engine/search/delta_search.h"
 #include "engine/server/error.h"
 #include "engine_fixture.h"
@@ -263,6 +264,22 @@ TEST(DeltaRows, AreThereBesideValuesThatAreNoDistances)
         }
         EXPECT_EQ(fresh_missed, 0U);
         EXPECT_LT(missed, 400U);
+    }
+}
+
+TEST(DeltaParts, AreExactOnADeviceWhereItsExactMethodTakesTheRows)
+{
+    MethodFactory of_device = *find_method(Method::matchcount);
+    of_device.exact_parts = find_method(Method::exact);
+    for (const Comparison& comparison : find_description(Method::matchcount)->comparisons) {
+        IndexShape shape = {};
+        shape.method = Method::matchcount;
+        shape.element = comparison.element;
+        shape.metric = static_cast<std::uint8_t>(comparison.metric);
+        shape.dimensions = is_list(shape.element) ? 0 : 8;
+        const PartRecipe recipe(shape, {}, 100, {}, of_device);
+        EXPECT_EQ(recipe.exact_on_device, !is_list(shape.element)) << static_cast<int>(shape.element);
+        EXPECT_EQ(recipe.method->method, is_list(shape.element) ? Method::matchcount : Method::exact);
     }
 }
 

@@ -21,11 +21,13 @@ constexpr std::uint64_t growth = 8;
 // The same on a device, where a search takes about as long in a part of any size.
 constexpr std::uint64_t growth_on_device = 256;
 
-// The exact method of a device for parts: copying makes them, a search of them leaves no row out, and the device
-// searches them beside the index. Null: the parts are others.
+// The exact method of a device for parts, where it takes these rows: copying makes the parts, a search of them leaves
+// no row out, and the device searches them beside the index. Null: the parts are others.
 const MethodFactory* exact_parts_of(const MethodFactory& method, ElementType element)
 {
-    return is_list(element) ? nullptr : method.exact_parts;
+    if (method.exact_parts == nullptr) return nullptr;
+    const MethodDescription* exact = find_description(method.exact_parts->method);
+    return exact != nullptr && takes_elements(*exact, element) ? method.exact_parts : nullptr;
 }
 
 const MethodFactory* method_of_parts(const MethodFactory& method, ElementType element, std::uint64_t rows)

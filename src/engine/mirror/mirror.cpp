@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/mirror/index_arrays.h"
 #include "engine/mirror/row_checks.h"
 
 namespace pgwarp
@@ -33,24 +34,6 @@ constexpr std::uint64_t most_parts = 4;            // times the search in the in
 constexpr std::uint64_t fewest_part_rows = 128;
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // times the making of a part, after it: parts take a fifth of a thread
-
-bool is_named(const ArrayShape& array, const char* name)
-{
-    return std::strcmp(array.name, name) == 0;
-}
-bool is_tid_array(const ArrayShape& array)
-{
-    return is_named(array, array_tid_block) || is_named(array, array_tid_offset);
-}
-
-// The arrays of the method: all but addresses and attributes, which the mirror holds.
-std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
-{
-    std::vector<ArrayShape> rest;
-    std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(rest),
-                 [](const ArrayShape& a) { return !is_tid_array(a) && !is_named(a, array_attributes); });
-    return rest;
-}
 
 // The class of a dispatch by its number of queries: powers of two.
 std::size_t class_of(std::size_t queries)
@@ -83,53 +66,6 @@ bool add_bits(std::vector<std::uint64_t>& have, std::span<const std::uint64_t> m
         have[i] |= more[i];
     }
     return added != 0;
-}
-
-// Checks that both tid arrays are there, once, with an entry for each row.
-void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
-{
-    int blocks = 0;
-    int offsets = 0;
-    for (const ArrayShape& array : arrays) {
-        if (!is_tid_array(array)) continue;
-        const bool block = is_named(array, array_tid_block);
-        (block ? blocks : offsets) += 1;
-        if (array.rows != rows || array.width != 1 || array.type != (block ? ArrayType::u32 : ArrayType::u16)) {
-            throw BadRequest("array of row addresses has another shape than the index");
-        }
-    }
-    if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
-}
-
-// Checks that attributes are there, once, where the shape says so, and only there; and that lists and vectors have the
-// rows of the index.
-void check_row_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
-{
-    std::uint32_t found = 0;
-    for (const ArrayShape& array : arrays) {
-        if (is_named(array, array_list_offsets) && array.rows != rows + 1)
-            throw BadRequest("array of lists has another number of rows than the index");
-        if (is_named(array, array_vectors) && array.rows != rows)
-            throw BadRequest("array of vectors has another number of rows than the index");
-        if (!is_named(array, array_attributes)) continue;
-        ++found;
-        if (array.type != ArrayType::u64 || array.rows != rows || array.width != columns)
-            throw BadRequest("array of attributes has another shape than the index");
-    }
-    if (found != (columns > 0 ? 1U : 0U)) throw BadRequest("an index has one array of attributes, or none");
-}
-
-constexpr double unknown_list_words = 64;
-
-// See Mirror::row_values().
-double count_row_values(const IndexShape& shape, std::uint64_t rows, const std::vector<ArrayShape>& arrays)
-{
-    if (!is_list(shape.element)) return shape.dimensions;
-    for (const ArrayShape& array : arrays) {
-        if (is_named(array, array_list_words) && rows > 0)
-            return 1.0 + static_cast<double>(array.rows) / static_cast<double>(rows);
-    }
-    return unknown_list_words;
 }
 
 std::uint64_t count_bits(const std::vector<std::uint64_t>& words)

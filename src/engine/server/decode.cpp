@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "methods/comparisons.h"
 #include "methods/errors.h"
-#include "numeric/metric.h"
 
 namespace pgwarp
 {
@@ -63,13 +63,9 @@ void check_shape(const IndexShape& shape)
     require(shape.element >= ElementType::float32 && shape.element <= last_element, "unknown element type");
     require(shape.attribute_count <= max_attributes, "rows with too many attributes");
     require(shape.metric <= static_cast<std::uint8_t>(last_metric), "unknown metric");
-    require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),
-            "metric of another element type");
-    require((shape.element == ElementType::text) == is_of_text(static_cast<Metric>(shape.metric)),
-            "metric of another element type");
-    require((shape.element >= ElementType::set) == is_of_parts(static_cast<Metric>(shape.metric)),
-            "metric of another element type");
-    require((shape.element == ElementType::bag) == (static_cast<Metric>(shape.metric) == Metric::bm25),
+    // Methods without a description, such as k-means, compare rows by no metric. Unknown methods are refused later.
+    const MethodDescription* method = find_description(shape.method);
+    require(method == nullptr || compares(*method, shape.element, static_cast<Metric>(shape.metric)),
             "metric of another element type");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");

@@ -41,6 +41,13 @@ std::vector<Item> items_of(const PartDictionary& dictionary, ElementType element
     return items;
 }
 
+double cost_of_counting(ElementType element, std::size_t rows, const RowView& queries)
+{
+    const std::size_t words = element == ElementType::set ? set_words : item_words + set_words;
+    const double items = static_cast<double>(queries.word_count()) / static_cast<double>(words);
+    return static_cast<double>(rows) * (static_cast<double>(queries.count) + items / 16);
+}
+
 double distance_of_parts(ElementType element, Metric metric, std::span<const std::uint32_t> query,
                          std::span<const std::uint32_t> row)
 {

@@ -64,12 +64,9 @@ public:
         query.after = {after_distance, after_row};
         results = find(query);
     }
-    // Reads the counters of all rows, and a list for each item, which is taken to hold a sixteenth of the rows.
     double search_cost(const SearchBatch& batch) const override
     {
-        const std::size_t words = shape_.element == ElementType::set ? set_words : item_words + set_words;
-        const double items = static_cast<double>(batch.lists.word_count()) / static_cast<double>(words);
-        return static_cast<double>(index_->lists.rows()) * (static_cast<double>(batch.count) + items / 16);
+        return cost_of_counting(shape_.element, index_->lists.rows(), batch.lists.slice(0, batch.count));
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "methods/comparisons.h"
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
@@ -249,21 +250,24 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
     return static_cast<uint32>(words_of_bits(dimensions));
 }
 
-// Whether a metric compares values of this element type.
-bool compares(Metric metric, ElementType element)
-{
-    if (is_of_bits(metric)) return element == ElementType::bit;
-    if (is_of_text(metric)) return element == ElementType::text;
-    if (metric == Metric::overlap) return element == ElementType::set || element == ElementType::attribute_set;
-    if (metric == Metric::set_jaccard) return is_any_set(element);
-    if (metric == Metric::bm25) return element == ElementType::bag;
-    return element == ElementType::float32 || element == ElementType::float16;
-}
-
 // Returns the name of the SQL type of an index's key.
 const char* key_type_name(Relation index, ElementType element)
 {
     return is_list(element) ? format_type_be(index->rd_opcintype[0]) : element_type_name(element);
+}
+
+// Returns the options that an index of this shape is built with. Raises an error for options that it cannot have.
+ParameterList checked_options(Relation index, const IndexShape& shape, const StoredOptions* stored)
+{
+    const MethodDescription& method = access_method_of(index);
+    const ParameterList options = list_options(method, stored);
+    check_options(method, options, shape);
+    if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
+                        errhint("Its answers are exact.")));
+    }
+    return options;
 }
 
 }  // namespace
@@ -279,7 +283,7 @@ IndexShape index_shape(Relation index)
     if (!is_list(element)) {
         shape.dimensions = column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), 0));
     }
-    if (!compares(index_metric(index), element)) {
+    if (!compares(method, element, index_metric(index))) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
                         errmsg("index \"%s\" cannot compare values of type %s by its operator class's metric",
                                RelationGetRelationName(index), key_type_name(index, element))));
@@ -294,16 +298,15 @@ ParameterList index_stored_options(const MethodDescription& method, Relation ind
 
 ParameterList index_build_options(Relation index, const IndexShape& shape)
 {
-    const MethodDescription& method = access_method_of(index);
-    const ParameterList options = index_stored_options(method, index);
-    check_options(method, options, shape);
     const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
-    if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
-                        errhint("Its answers are exact.")));
-    }
-    return options;
+    return checked_options(index, shape, stored);
+}
+
+void check_index_options(Relation index, Datum options)
+{
+    const MethodDescription& method = access_method_of(index);
+    checked_options(index, index_shape(index),
+                    reinterpret_cast<StoredOptions*>(parse_method_options(method, options, true)));
 }
 
 }  // namespace pgwarp

@@ -14,6 +14,8 @@ IndexShape index_shape(Relation index);
 
 // The build options for the engine. Raises an error when they are invalid for the index's shape.
 ParameterList index_build_options(Relation index, const IndexShape& shape);
+// Raises the same error for options that the index is about to have, in the form of pg_class.reloptions.
+void check_index_options(Relation index, Datum options);
 
 // Whether normal searches of the index miss no row, and return rows in the order of continuations.
 bool is_complete(Relation index);

@@ -1,24 +1,14 @@
 // The executor's side of KnnBatch: reads outer rows in batches, has their queries searched for, and returns the rows.
 #include "postgres/executor/knn_batch.h"
 
-#include "postgres/am/distance_bound.h"
-#include "postgres/am/element_type.h"
 #include "postgres/client/index_state.h"
-#include "postgres/executor/answer_cache.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/knn_batch_plan.h"
-#include "postgres/scan/query_value.h"
+#include "postgres/executor/knn_batch_state.h"
 #include "postgres/settings.h"
 
 extern "C" {
-#include "commands/explain.h"
 #include "executor/executor.h"
-#include "nodes/nodeFuncs.h"
 #include "storage/predicate.h"
-#if PG_VERSION_NUM >= 180000
-#include "commands/explain_format.h"
-#include "commands/explain_state.h"
-#endif
 }
 
 namespace pgwarp
@@ -30,47 +20,6 @@ namespace
 constexpr uint32 ramp_factor = 8;      // growth of the width from batch to batch, up to state->most
 constexpr uint32 most_lost_ahead = 2;  // begun batches whose answers were lost, after which none is begun
 constexpr uint32 unlimited_rows = 64;  // wanted from the first search of a scan without LIMIT
-
-struct BatchRow {
-    MinimalTuple tuple;
-    uint32 query;  // position in the caches' batch, or no_query
-};
-
-// Rows read together, and their queries.
-struct RowBatch {
-    MemoryContext context;
-    BatchRow* rows;
-    uint32 row_count;
-    QueryRows* queries;  // for each cache [query_count]
-    uint32 query_count;
-    double within;     // the largest distance of interest to any of them
-    BatchAhead ahead;  // the search, if it was begun while the batch before was joined
-};
-
-struct KnnBatchState {
-    CustomScanState custom;
-    KnnBatchPlan plan;
-    PlanState* child;
-    ExprState* query;
-    KeyType key;  // of all indexes
-    ExprState* limit;
-    ExprState* offset;
-    ExprState* within;    // null: the searches have no bound
-    bool prepared;        // the fields up to next_row are set
-    AnswerCache* caches;  // one for each index
-    uint32 cache_count;
-    int length;  // query_length() of all indexes; -1 when they differ: then no query is searched for ahead
-    RowBatch* current;
-    RowBatch* next;  // read while the current batch is joined, and searched for by the engine meanwhile
-    uint32 next_row;
-    uint32 width;       // of the next batch; 1: the next row passes alone, and its scan searches for it
-    uint32 most;        // largest width; 1: all rows pass alone
-    uint32 lost_ahead;  // begun batches whose answers were lost
-    bool ended;
-    uint64 rows_now;  // of this execution
-    uint64 batches;
-    uint64 rows_read;
-};
 
 KnnBatchState* state_of(CustomScanState* node)
 {
@@ -170,14 +119,6 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     register_answer_cache(cache);
 }
 
-RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
-{
-    auto* batch = static_cast<RowBatch*>(palloc0(sizeof(RowBatch)));
-    batch->context = AllocSetContextCreate(executor->es_query_cxt, "KnnBatch", ALLOCSET_DEFAULT_SIZES);
-    batch->queries = static_cast<QueryRows*>(palloc0(sizeof(QueryRows) * state->cache_count));
-    return batch;
-}
-
 // The first batch opens the indexes.
 void prepare(KnnBatchState* state)
 {
@@ -203,113 +144,11 @@ uint32 widest_batch(const KnnBatchState* state)
     return state->cache_count > 1 ? state->most : Min(state->most, most_queries_ahead(state->caches[0]));
 }
 
-// Returns the next row of the outer side; null after the last one.
-TupleTableSlot* read_row(KnnBatchState* state)
+// Collect a batch whose first row was read already; the next one is wider.
+void collect_next(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
 {
-    if (state->ended) return nullptr;
-    TupleTableSlot* slot = ExecProcNode(state->child);
-    state->ended = TupIsNull(slot);
-    if (state->ended) return nullptr;
-    state->rows_now++;
-    state->rows_read++;
-    return slot;
-}
-
-// Read up to `width` rows of the outer side, the first of which was read already. Two batches exist at a time, so each
-// may use half of work_mem.
-void read_rows(KnnBatchState* state, TupleTableSlot* slot, RowBatch* batch)
-{
-    const uint32 width = Min(state->width, widest_batch(state));
-    const Size most_bytes = static_cast<Size>(work_mem) * 1024 / 2;
-    Size bytes = 0;
-    batch->rows = static_cast<BatchRow*>(MemoryContextAlloc(batch->context, sizeof(BatchRow) * width));
-    while (slot != nullptr) {
-        MemoryContext outer = MemoryContextSwitchTo(batch->context);
-        BatchRow& row = batch->rows[batch->row_count++];
-        row.tuple = ExecCopySlotMinimalTuple(slot);
-        row.query = no_query;
-        bytes += row.tuple->t_len;
-        MemoryContextSwitchTo(outer);
-        slot = batch->row_count < width && bytes < most_bytes ? read_row(state) : nullptr;
-    }
-}
-
-TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
-{
-    return ExecStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
-}
-
-// Evaluate the bound for the row of the expression context; false where it is null, so that no row passes.
-bool take_row_bound(const KnnBatchState* state, RowBatch* batch)
-{
-    if (state->within == nullptr) {
-        batch->within = no_bound;
-        return true;
-    }
-    bool is_null = false;
-    const Datum value = ExecEvalExpr(state->within, state->custom.ss.ps.ps_ExprContext, &is_null);
-    if (is_null) return false;
-    batch->within = Max(batch->within, bound_as_double(value, exprType(reinterpret_cast<Node*>(state->within->expr))));
-    return true;
-}
-
-// Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions, or a text that
-// is too long, is left to the scan, which raises the error.
-void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
-{
-    ExprContext* context = state->custom.ss.ps.ps_ExprContext;
-    ResetExprContext(context);
-    context->ecxt_scantuple = store_row(state, *row);
-    MemoryContext outer = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
-    bool is_null = false;
-    const Datum value = ExecEvalExpr(state->query, context, &is_null);
-    const bool asks = !is_null && take_row_bound(state, batch);
-    const RowView query = asks ? view_query(state->key, value, state->length) : RowView{};
-    for (uint32 i = 0; query.count > 0 && i < state->cache_count; ++i) {
-        const Metric metric = state->caches[i].metric;
-        if (put_query(&batch->queries[i], batch->query_count, metric, query)) row->query = batch->query_count;
-    }
-    if (row->query != no_query) batch->query_count++;
-    MemoryContextSwitchTo(outer);
-}
-
-void take_queries(KnnBatchState* state, RowBatch* batch)
-{
-    MemoryContext outer = MemoryContextSwitchTo(batch->context);
-    for (uint32 i = 0; i < state->cache_count; ++i) {
-        batch->queries[i] = make_query_rows(state->key.element, state->caches[i].dimensions, batch->row_count);
-    }
-    MemoryContextSwitchTo(outer);
-    for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
-}
-
-void clear_rows(RowBatch* batch)
-{
-    MemoryContextReset(batch->context);
-    batch->rows = nullptr;
-    batch->row_count = 0;
-    batch->query_count = 0;
-    batch->within = -no_bound;
-    batch->ahead = {};
-}
-
-// Collect the rows of a batch, whose first was read already, and their queries.
-void collect_rows(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
-{
-    clear_rows(batch);
-    read_rows(state, first, batch);
+    collect_rows(state, first, Min(state->width, widest_batch(state)), batch);
     state->width = Min(state->width * ramp_factor, state->most);
-    if (batch->row_count == 1) return;  // a single search is left to the scan
-    state->batches++;
-    take_queries(state, batch);
-}
-
-// Returns the queries of a batch for one of the caches.
-RowView queries_of(const RowBatch& batch, uint32 cache)
-{
-    RowView queries = batch.queries[cache].rows;
-    queries.count = batch.query_count;
-    return queries;
 }
 
 // Get the answers to the current batch.
@@ -363,15 +202,15 @@ bool read_batch(KnnBatchState* state)
         state->next = done;
         clear_rows(done);
     } else {
-        TupleTableSlot* first = read_row(state);
+        TupleTableSlot* first = read_outer_row(state);
         if (first == nullptr) return false;
         if (!state->prepared) prepare(state);
-        collect_rows(state, first, state->current);
+        collect_next(state, first, state->current);
     }
     state->next_row = 0;
     if (works_ahead(state)) {
-        TupleTableSlot* first = read_row(state);
-        if (first != nullptr) collect_rows(state, first, state->next);
+        TupleTableSlot* first = read_outer_row(state);
+        if (first != nullptr) collect_next(state, first, state->next);
     }
     answer_rows(state);
     begin_ahead(state);
@@ -383,7 +222,7 @@ TupleTableSlot* next_single_row(KnnBatchState* state)
 {
     TupleTableSlot* out = state->custom.ss.ss_ScanTupleSlot;
     forget_answers(state);
-    TupleTableSlot* slot = read_row(state);
+    TupleTableSlot* slot = read_outer_row(state);
     if (slot == nullptr) return ExecClearTuple(out);
     state->width = Min(ramp_factor, state->most);
     return ExecCopySlot(out, slot);
@@ -463,64 +302,9 @@ void rescan_batch(CustomScanState* node)
     if (state->child->chgParam == nullptr) ExecReScan(state->child);
 }
 
-const char* effort_text(const ParameterList& settings)
-{
-    StringInfoData text;
-    initStringInfo(&text);
-    for (uint32 i = 0; i < settings.count; ++i) {
-        appendStringInfo(&text, "%s%s=" INT64_FORMAT, i > 0 ? ", " : "", settings.items[i].name,
-                         static_cast<int64>(settings.items[i].value));
-    }
-    return text.data;
-}
-
-void explain_filtered(const KnnBatchState* state, ExplainState* explanation)
-{
-    FilteredCounts filtered = {};
-    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
-        if (state->caches[i].filter == nullptr) continue;
-        const FilteredCounts counts = filtered_counts(state->caches[i].filter);
-        filtered.looked_up += counts.looked_up;
-        filtered.dropped += counts.dropped;
-    }
-    if (filtered.looked_up == 0) return;
-    ExplainPropertyUInteger("Rows Filtered Ahead", nullptr, filtered.looked_up, explanation);
-    ExplainPropertyUInteger("Rows Dropped Ahead", nullptr, filtered.dropped, explanation);
-}
-
-void explain_counts(const KnnBatchState* state, ExplainState* explanation)
-{
-    AnswerCacheCounts sum = {};
-    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
-        const AnswerCacheCounts& counts = state->caches[i].counts;
-        sum.requests += counts.requests;
-        sum.queries += counts.queries;
-        sum.hits += counts.hits;
-        sum.deepened += counts.deepened;
-        sum.engine_ns += counts.engine_ns;
-        sum.on_cuda = sum.on_cuda || counts.on_cuda;
-        if (counts.requests > 0) sum.settings = counts.settings;
-    }
-    ExplainPropertyUInteger("Batches", nullptr, state->batches, explanation);
-    ExplainPropertyUInteger("Rows Read", nullptr, state->rows_read, explanation);
-    ExplainPropertyUInteger("Requests", nullptr, sum.requests, explanation);
-    ExplainPropertyUInteger("Searches", nullptr, sum.queries, explanation);
-    ExplainPropertyUInteger("Cache Hits", nullptr, sum.hits, explanation);
-    ExplainPropertyUInteger("Deepened", nullptr, sum.deepened, explanation);
-    explain_filtered(state, explanation);
-    if (sum.requests == 0) return;
-    ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
-    if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);
-    if (explanation->timing) {
-        ExplainPropertyFloat("Engine Time", "ms", static_cast<double>(sum.engine_ns) / 1e6, 3, explanation);
-    }
-}
-
 void explain(CustomScanState* node, List*, ExplainState* explanation)
 {
-    const KnnBatchState* state = state_of(node);
-    ExplainPropertyInteger("Batch Size", nullptr, state->most, explanation);
-    if (explanation->analyze) explain_counts(state, explanation);
+    explain_knn_batch(state_of(node), explanation);
 }
 
 }  // namespace

@@ -1,17 +1,13 @@
+// Walks over a finished plan, and adds and removes its KnnBatch nodes.
 #include "postgres/planner/subplan_batch.h"
 
-#include "postgres/executor/knn_batch.h"
-#include "postgres/expression_walk.h"
 #include "postgres/planner/knn_batch_path.h"
-#include "postgres/planner/read_ahead.h"
+#include "postgres/planner/node_split.h"
 #include "postgres/planner/subplan_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
-#include "nodes/parsenodes.h"
-#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 }
 
@@ -22,181 +18,6 @@ namespace
 {
 
 planner_hook_type previous_planner = nullptr;
-
-// Returns the target list that a column refers to, and in *below the plan with that list; NIL for a column of a table.
-List* referred_list(const Plan* plan, const Var* column, const Plan** below)
-{
-    *below = nullptr;
-    if (column->varno == OUTER_VAR) *below = plan->lefttree;
-    if (column->varno == INNER_VAR) *below = plan->righttree;
-    if (column->varno == INDEX_VAR && IsA(plan, CustomScan)) {
-        *below = plan;
-        return reinterpret_cast<const CustomScan*>(plan)->custom_scan_tlist;
-    }
-    if (column->varno == INDEX_VAR && IsA(plan, IndexOnlyScan)) {
-        *below = plan;
-        return reinterpret_cast<const IndexOnlyScan*>(plan)->indextlist;
-    }
-    return *below != nullptr ? (*below)->targetlist : NIL;
-}
-
-// Returns the table's column that a node's column stands for; null when there is none: EXPLAIN cannot name such a
-// column.
-const Var* table_column(const Plan* plan, const Var* column)
-{
-    while (IS_SPECIAL_VARNO(column->varno)) {
-        const Plan* below = nullptr;
-        List* list = referred_list(plan, column, &below);
-        if (column->varattno < 1 || column->varattno > list_length(list)) return nullptr;
-        const Expr* expression = static_cast<TargetEntry*>(list_nth(list, column->varattno - 1))->expr;
-        if (!IsA(expression, Var)) return nullptr;
-        column = reinterpret_cast<const Var*>(expression);
-        plan = below;
-    }
-    return column;
-}
-
-// Whether an expression contains a part that only its own node can evaluate.
-bool is_bound(Node* node, void* context)
-{
-    if (node == nullptr) return false;
-    switch (nodeTag(node)) {
-        case T_Var: {
-            const auto* column = castNode(Var, node);
-            return column->varattno == InvalidAttrNumber ||
-                   table_column(static_cast<const Plan*>(context), column) == nullptr;
-        }
-        case T_Aggref:
-        case T_GroupingFunc:
-        case T_WindowFunc:
-        case T_CurrentOfExpr:
-            return true;
-        case T_FuncExpr:
-            if (castNode(FuncExpr, node)->funcretset) return true;
-            break;
-        case T_OpExpr:
-            if (castNode(OpExpr, node)->opretset) return true;
-            break;
-        default:
-            break;
-    }
-    return walk_expression(node, is_bound, context);
-}
-
-bool is_batch(const Plan* plan)
-{
-    return IsA(plan, CustomScan) && reinterpret_cast<const CustomScan*>(plan)->methods == &knn_batch_scan_methods;
-}
-
-// Whether a node's last conditions and its target list can be evaluated above it.
-bool may_split(const Plan* plan)
-{
-    switch (nodeTag(plan)) {
-        case T_SeqScan:
-        case T_SampleScan:
-        case T_IndexScan:
-        case T_BitmapHeapScan:
-        case T_SubqueryScan:
-        case T_FunctionScan:
-        case T_ValuesScan:
-        case T_CteScan:
-        case T_NestLoop:
-        case T_MergeJoin:
-        case T_HashJoin:
-            return !plan->parallel_aware;
-        case T_Result:
-            return plan->lefttree != nullptr;
-        default:
-            return is_batch(plan);
-    }
-}
-
-bool is_join(const Plan* plan)
-{
-    return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
-}
-
-// The conditions that leave a row out, in the order of evaluation. The join conditions of an inner join belong to them.
-List** conditions_of(Plan* plan)
-{
-    if (is_join(plan) && plan->qual == NIL && reinterpret_cast<Join*>(plan)->jointype == JOIN_INNER) {
-        return &reinterpret_cast<Join*>(plan)->joinqual;
-    }
-    return &plan->qual;
-}
-
-// Moves columns into a separate target list, and makes references to them.
-struct Columns {
-    List* targets;
-};
-
-Node* move_column(Node* node, void* context)
-{
-    auto* columns = static_cast<Columns*>(context);
-    if (node == nullptr) return nullptr;
-    if (!IsA(node, Var)) return mutate_expression(node, move_column, context);
-    const auto* column = castNode(Var, node);
-    ListCell* cell;
-    const TargetEntry* target = nullptr;
-    foreach (cell, columns->targets) {
-        auto* entry = static_cast<TargetEntry*>(lfirst(cell));
-        if (equal(entry->expr, column)) target = entry;
-    }
-    if (target == nullptr) {
-        auto* copy = static_cast<Expr*>(copyObjectImpl(column));
-        target = makeTargetEntry(copy, static_cast<AttrNumber>(list_length(columns->targets) + 1), nullptr, false);
-        columns->targets = lappend(columns->targets, const_cast<TargetEntry*>(target));
-    }
-    return reinterpret_cast<Node*>(
-        makeVar(INDEX_VAR, target->resno, column->vartype, column->vartypmod, column->varcollid, 0));
-}
-
-template <class Type>
-Type* move_columns(Type* expression, Columns* columns)
-{
-    return reinterpret_cast<Type*>(move_column(reinterpret_cast<Node*>(expression), columns));
-}
-
-// Returns the target list with table columns in place of references, by which EXPLAIN names them.
-List* name_columns(const Plan* plan, List* targets)
-{
-    auto* named = static_cast<List*>(copyObjectImpl(targets));
-    ListCell* cell;
-    foreach (cell, named) {
-        auto* entry = static_cast<TargetEntry*>(lfirst(cell));
-        const Var* column = table_column(plan, reinterpret_cast<const Var*>(entry->expr));
-        entry->expr = static_cast<Expr*>(copyObjectImpl(column));
-    }
-    return named;
-}
-
-// The point where a node is split, and the batch that is read ahead there.
-struct Split {
-    KnnBatchPlan batch;
-    List* kept;   // conditions that stay in the node
-    List* moved;  // later conditions, which the KnnBatch evaluates
-};
-
-// Find the first condition, or else the target list, with a search that can be batched and is not batched yet.
-bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
-{
-    KnnBatchPlan own = {};
-    if (is_batch(plan)) own = read_knn_batch_plan(castNode(CustomScan, plan));
-    const KnnBatchPlan* batch = own.query != nullptr ? &own : nullptr;
-    List* conditions = *conditions_of(plan);
-    int first = 0;
-    while (first < list_length(conditions) &&
-           !plan_expression_batch(statement, static_cast<Node*>(list_nth(conditions, first)), batch, &split->batch)) {
-        ++first;
-    }
-    if (first == list_length(conditions) &&
-        !plan_expression_batch(statement, reinterpret_cast<Node*>(plan->targetlist), batch, &split->batch)) {
-        return false;
-    }
-    split->kept = list_truncate(list_copy(conditions), first);
-    split->moved = list_copy_tail(conditions, first);
-    return true;
-}
 
 // The position of a node in the statement.
 struct Place {
@@ -215,60 +36,6 @@ struct Rewriting {
 ReadingPlace reading_place(const Rewriting* rewriting, Place place)
 {
     return {rewriting->statement, rewriting->late_parameters, place.stops_early};
-}
-
-// Whether the result is the same when the kept conditions are evaluated for many rows before the others for each row.
-bool may_apply(const Rewriting* rewriting, Place place, const Split& split, Plan* plan)
-{
-    if (is_bound(reinterpret_cast<Node*>(split.moved), plan)) return false;
-    if (is_bound(reinterpret_cast<Node*>(plan->targetlist), plan)) return false;
-    List** conditions = conditions_of(plan);
-    List* all = *conditions;
-    List* targets = plan->targetlist;
-    *conditions = split.kept;
-    plan->targetlist = NIL;
-    const bool may_read = may_read_ahead(reading_place(rewriting, place), plan);
-    *conditions = all;
-    plan->targetlist = targets;
-    return may_read;
-}
-
-// Returns a KnnBatch with the moved conditions and the target list, over the node with its columns and the kept
-// conditions.
-Plan* split_node(Plan* node, const Split& split, int number)
-{
-    Columns columns = {NIL};
-    CustomScan* scan = makeNode(CustomScan);
-    Plan& plan = scan->scan.plan;
-    plan.targetlist = move_columns(node->targetlist, &columns);
-    plan.qual = move_columns(split.moved, &columns);
-    KnnBatchPlan moved = split.batch;
-    moved.query = move_columns(split.batch.query, &columns);
-    moved.within = move_columns(split.batch.within, &columns);
-    plan.startup_cost = node->startup_cost;
-    plan.total_cost = node->total_cost;
-    plan.plan_rows = node->plan_rows;
-    plan.plan_width = node->plan_width;
-#if PG_VERSION_NUM >= 180000
-    plan.disabled_nodes = node->disabled_nodes;
-#endif
-    plan.plan_node_id = number;
-    plan.extParam = bms_copy(node->extParam);
-    plan.allParam = bms_copy(node->allParam);
-    // The init plans move with the sub-plans that read their results.
-    plan.initPlan = node->initPlan;
-    node->initPlan = NIL;
-    scan->custom_plans = list_make1(node);
-    scan->custom_exprs = knn_batch_expressions(moved);
-    scan->custom_private = knn_batch_private(moved);
-    scan->custom_scan_tlist = name_columns(node, columns.targets);
-    scan->methods = &knn_batch_scan_methods;
-    node->targetlist = columns.targets;
-    List** conditions = conditions_of(node);
-    *conditions = split.kept;
-    // inner_unique may have followed from a condition that moved.
-    if (split.moved != NIL && conditions != &node->qual) reinterpret_cast<Join*>(node)->inner_unique = false;
-    return &plan;
 }
 
 int largest_node_number(const Plan* plan);
@@ -351,7 +118,7 @@ Place place_below(const Plan* plan, Place place)
         case T_MergeJoin:  // ends with either side
             return {true, place.splits};
         case T_CustomScan:
-            return is_batch(plan) ? place : Place{true, false};
+            return is_batch_node(plan) ? place : Place{true, false};
         default:
             return place;
     }
@@ -426,7 +193,7 @@ void rewrite_plan(Rewriting* rewriting, Plan** link, Place place)
     check_stack_depth();
     note_late_parameters(rewriting, plan);
     rewrite_children(rewriting, plan, place);
-    if (is_batch(plan)) {
+    if (is_batch_node(plan)) {
         auto* batch = castNode(CustomScan, plan);
         const auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
         if (!may_read_ahead(reading_place(rewriting, place), child)) *link = without_batch(batch);
@@ -434,7 +201,7 @@ void rewrite_plan(Rewriting* rewriting, Plan** link, Place place)
     if (!place.splits) return;
     Split split = {};
     while (may_split(*link) && find_split(rewriting->statement, *link, &split) &&
-           may_apply(rewriting, place, split, *link)) {
+           may_apply(reading_place(rewriting, place), split, *link)) {
         *link = split_node(*link, split, rewriting->next_node_number++);
     }
 }

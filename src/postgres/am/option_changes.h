@@ -1,0 +1,11 @@
+// ALTER INDEX ... SET refuses options that the index could not be built with. PostgreSQL does not tell amoptions the
+// index, so options are checked again, with the index's column, when its catalog row was changed.
+#pragma once
+
+namespace pgwarp
+{
+
+// Install the hook.
+void init_option_changes();
+
+}  // namespace pgwarp

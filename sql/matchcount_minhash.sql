@@ -97,3 +97,5 @@ SELECT * FROM matchcount_estimate('items_exact', '{1}'::int4[]);
 SELECT * FROM matchcount_estimate('items_i8', '{1}'::int4[]);
 SELECT * FROM matchcount_estimate('items_i4', '[1]'::vector);
 SELECT * FROM matchcount_estimate('items_i4', ARRAY(SELECT generate_series(1, 32769)));
+DROP FUNCTION all_recalls, recall, distances, document, words, wide, made_set, plan_of;
+DROP TABLE items, queries, few;

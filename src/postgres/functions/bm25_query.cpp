@@ -143,6 +143,16 @@ void add_statistics(Relation index, const RowView& query, uint32 lexemes, Statis
     for (uint32 i = 0; i < lexemes; ++i) sum->counts[i] += next();
 }
 
+// The name of the table is the likely mistake.
+void check_names_index(Oid relation)
+{
+    const char kind = get_rel_relkind(relation);
+    const char* name = get_rel_name(relation);
+    if (name == nullptr || kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX) return;
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name),
+                    errhint("Name an index of documents, with the operator class tsvector_bm25_ops.")));
+}
+
 void check_documents(Relation index)
 {
     access_method_of(index);
@@ -158,6 +168,7 @@ Statistics read_statistics(Oid root, Lexemes* lexemes)
     Statistics sum = {0, 0, static_cast<uint64*>(palloc0(sizeof(uint64) * Max(lexemes->count, 1U)))};
     const Bm25Form no_form = {0, 0, 1};
     const RowView query = read_parts_row(PointerGetDatum(make_bm25_query(no_form, lexemes->items, lexemes->count)));
+    check_names_index(root);
     check_may_read_index(root);
     ListCell* cell = nullptr;
     // A table is locked before its index, as other commands do.

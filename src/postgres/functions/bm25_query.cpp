@@ -145,32 +145,47 @@ void add_statistics(Relation index, const RowView& query, uint32 lexemes, Statis
 
 void check_documents(Relation index)
 {
-    access_method_of(index);
+    const char* name = RelationGetRelationName(index);
+    if (index->rd_indam == nullptr || find_access_method(index->rd_indam->amoptions) == nullptr)
+        refuse_other_relation(name);
     if (index_element_type(index) == ElementType::bag) return;
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                    errmsg("index \"%s\" does not rank documents", RelationGetRelationName(index)),
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("index \"%s\" does not rank documents", name),
                     errhint("Create one with the operator class tsvector_bm25_ops.")));
 }
 
-// Reads the statistics under the rights to the index that the caller names, which may be partitioned.
+// Opens an index, its table before it, as other commands do. The locks stay to the end of the transaction.
+Relation open_documents(Oid oid)
+{
+    table_close(table_open(table_of_index(oid), AccessShareLock), NoLock);
+    Relation index = relation_open(oid, AccessShareLock);
+    check_documents(index);
+    check_usable_index(index);
+    return index;
+}
+
+// The index that the caller names, or, where it is partitioned, those of all partitions. A lock of each partitioned
+// table keeps its partitions from being dropped.
+List* list_indexes(Oid root)
+{
+    check_may_read_index(root);
+    relation_close(open_documents(root), NoLock);
+    if (get_rel_relkind(root) != RELKIND_PARTITIONED_INDEX) return list_make1_oid(root);
+    find_all_inheritors(table_of_index(root), AccessShareLock, nullptr);
+    return find_all_inheritors(root, NoLock, nullptr);
+}
+
 Statistics read_statistics(Oid root, Lexemes* lexemes)
 {
     Statistics sum = {0, 0, static_cast<uint64*>(palloc0(sizeof(uint64) * Max(lexemes->count, 1U)))};
     const Bm25Form no_form = {0, 0, 1};
     const RowView query = read_parts_row(PointerGetDatum(make_bm25_query(no_form, lexemes->items, lexemes->count)));
-    check_may_read_index(root);
     ListCell* cell = nullptr;
-    // A table is locked before its index, as other commands do.
-    foreach (cell, find_all_inheritors(root, NoLock, nullptr)) {
+    foreach (cell, list_indexes(root)) {
         const Oid oid = lfirst_oid(cell);
         if (get_rel_relkind(oid) == RELKIND_PARTITIONED_INDEX) continue;
-        Relation heap = table_open(table_of_index(oid), AccessShareLock);
-        Relation index = relation_open(oid, AccessShareLock);
-        check_usable_index(index);
-        check_documents(index);
+        Relation index = open_documents(oid);
         add_statistics(index, query, lexemes->count, &sum);
         relation_close(index, NoLock);
-        table_close(heap, NoLock);
     }
     return sum;
 }

@@ -198,10 +198,14 @@ SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query
 INSERT INTO none VALUES (''), (''), (NULL);
 SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query('none_words', 'w1'::tsvector) q;
 CREATE INDEX ON none USING matchcount (words tsvector_bm25_ops) WITH (gram = 4);
+-- the calls of a statement have one answer
+CREATE FUNCTION add_document() RETURNS void LANGUAGE sql AS $$INSERT INTO none VALUES ('w1')$$;
+SELECT before = after AS same FROM (SELECT bm25_query('none_words', 'w1'::tsvector)::text AS before, add_document(), bm25_query('none_words', 'w1'::tsvector)::text AS after) n;
+SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query('none_words', 'w1'::tsvector) q;
 
 -- binary form
 SELECT encode(bm25_query_send('[1,0,1] a:2'), 'escape');
 
 DROP TABLE documents, queries, parts, no_parts, none;
-DROP FUNCTION made_document, against_definition, set_plan, distances, rows_within, compared, bounded, lexemes_of, plan_of;
+DROP FUNCTION made_document, against_definition, set_plan, distances, rows_within, compared, bounded, lexemes_of, add_document, plan_of;
 DROP ROLE regress_bm25_reader;

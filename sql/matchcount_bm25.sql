@@ -203,9 +203,15 @@ CREATE FUNCTION add_document() RETURNS void LANGUAGE sql AS $$INSERT INTO none V
 SELECT before = after AS same FROM (SELECT bm25_query('none_words', 'w1'::tsvector)::text AS before, add_document(), bm25_query('none_words', 'w1'::tsvector)::text AS after) n;
 SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query('none_words', 'w1'::tsvector) q;
 
+-- a view names the index by a text
+CREATE VIEW weighed AS SELECT bm25_query('none_words'::text::regclass, 'w1'::tsvector) AS q;
+REINDEX INDEX CONCURRENTLY none_words;
+SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM weighed;
+
 -- binary form
 SELECT encode(bm25_query_send('[1,0,1] a:2'), 'escape');
 
+DROP VIEW weighed;
 DROP TABLE documents, queries, parts, no_parts, none;
 DROP FUNCTION made_document, against_definition, set_plan, distances, rows_within, compared, bounded, lexemes_of, add_document, plan_of;
 DROP ROLE regress_bm25_reader;

@@ -172,6 +172,17 @@ SELECT count(*) FILTER (WHERE a.d IS DISTINCT FROM b.d) AS wrong FROM
 	(SELECT row_number() OVER () AS n, d FROM (SELECT words <&> bm25_query('parts_words', 'w1 w2 w300'::tsvector) AS d FROM parts ORDER BY 1 LIMIT 100) x) a
 	JOIN (SELECT row_number() OVER () AS n, d FROM (SELECT words <&> bm25_query('parts_words', 'w1 w2 w300'::tsvector) AS d FROM documents ORDER BY 1 LIMIT 100) x) b USING (n);
 
+-- a partitioned index without partitions is checked too; without those of some partitions it is not valid
+CREATE TABLE no_parts (id integer, words tsvector) PARTITION BY RANGE (id);
+CREATE INDEX no_parts_overlap ON no_parts USING matchcount (words);
+CREATE INDEX no_parts_gin ON no_parts USING gin (words);
+CREATE INDEX no_parts_words ON no_parts USING matchcount (words tsvector_bm25_ops);
+SELECT bm25_query('no_parts_overlap', 'w1'::tsvector);
+SELECT bm25_query('no_parts_gin', 'w1'::tsvector);
+SELECT bm25_query('no_parts_words', ''::tsvector);
+CREATE INDEX parts_again ON ONLY parts USING matchcount (words tsvector_bm25_ops);
+SELECT bm25_query('parts_again', 'w1'::tsvector);
+
 -- plans
 EXPLAIN (COSTS OFF) SELECT id FROM documents ORDER BY words <&> bm25_query('documents_words', 'w1 w2'::tsvector) LIMIT 10;
 EXPLAIN (COSTS OFF) SELECT id FROM documents WHERE words @@ 'w1 & w2' ORDER BY words <&> bm25_query('documents_words', 'w1 & w2'::tsquery) LIMIT 10;
@@ -187,10 +198,20 @@ SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query
 INSERT INTO none VALUES (''), (''), (NULL);
 SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query('none_words', 'w1'::tsvector) q;
 CREATE INDEX ON none USING matchcount (words tsvector_bm25_ops) WITH (gram = 4);
+-- the calls of a statement have one answer
+CREATE FUNCTION add_document() RETURNS void LANGUAGE sql AS $$INSERT INTO none VALUES ('w1')$$;
+SELECT before = after AS same FROM (SELECT bm25_query('none_words', 'w1'::tsvector)::text AS before, add_document(), bm25_query('none_words', 'w1'::tsvector)::text AS after) n;
+SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM bm25_query('none_words', 'w1'::tsvector) q;
+
+-- a view names the index by a text
+CREATE VIEW weighed AS SELECT bm25_query('none_words'::text::regclass, 'w1'::tsvector) AS q;
+REINDEX INDEX CONCURRENTLY none_words;
+SELECT split_part(q::text, ' ', 1) AS query, bm25_score('w1', q) FROM weighed;
 
 -- binary form
 SELECT encode(bm25_query_send('[1,0,1] a:2'), 'escape');
 
-DROP TABLE documents, queries, parts, none;
-DROP FUNCTION made_document, against_definition, set_plan, distances, rows_within, compared, bounded, lexemes_of, plan_of;
+DROP VIEW weighed;
+DROP TABLE documents, queries, parts, no_parts, none;
+DROP FUNCTION made_document, against_definition, set_plan, distances, rows_within, compared, bounded, lexemes_of, add_document, plan_of;
 DROP ROLE regress_bm25_reader;

@@ -1,12 +1,17 @@
 // Sets and attributes of matchcount on the device: the answers of the CPU, in every order of equal counts.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <limits>
 #include <thread>
 
 #include "both_searchers.h"
 #include "matchcount/part_search.h"
 #include "methods/matchcount/matchcount.h"
 #include "part_fixture.h"
+#include "protocol/format.h"
+#include "protocol/part_rows.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 
@@ -263,6 +268,18 @@ TEST(DeviceSets, ContinuationsTakeIdleMemory)
     const std::uint64_t left = wanted - idle - idle / 2;
     const cuda::DeviceArray<std::byte> others(context.pool(), context.pool().room() - left, "test", stream);
     ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(inner, {-1, 0}));
+}
+
+// Cursors between two counts and beyond all of them.
+TEST(DeviceSets, ContinuationsBehindAnyDistance)
+{
+    BothIndexes both(ElementType::set, random_sets(500, 8, 40, 34));
+    const OwnedRows queries = random_sets(1, 20, 40, 35);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (const double distance : {-1e300, -2147483648.0, -3.0, -2.5, -0.5, -0.0, 0.0, 0.5, infinity})
+        for (const std::uint32_t row : {0U, 250U, 0xffffffffU})
+            ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch_of(queries, 20), {distance, row}))
+                << distance << ", " << row;
 }
 
 TEST(DeviceSets, CostsGrowWithQueries)

@@ -3,9 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <utility>
+
 #include "both_searchers.h"
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
+#include "protocol/format.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 #include "text_fixture.h"
@@ -27,14 +34,23 @@ IndexShape text_shape()
 class BothIndexes : public BothSearchers
 {
 public:
-    explicit BothIndexes(const OwnedRows& rows)
+    explicit BothIndexes(const OwnedRows& rows, cuda::Context& context = shared_context())
     {
         const std::vector<ArrayShape> arrays = arrays_of(rows);
         set(matchcount::make_text_searcher(text_shape(), {}, arrays),
-            cuda::make_text_searcher(shared_context(), text_shape(), arrays));
+            cuda::make_text_searcher(context, text_shape(), arrays));
         load(rows, arrays);
     }
 };
+
+// One of `one_of` rows is dead.
+std::vector<std::uint64_t> random_dead(std::size_t rows, unsigned one_of, std::mt19937& random)
+{
+    std::vector<std::uint64_t> dead((rows + 63) / 64);
+    for (std::size_t i = 0; i < rows; ++i)
+        if (random() % one_of == 0) set_bit(dead, i);
+    return dead;
+}
 
 // Texts of one index for a test: few letters or many, of any width, some of them edits of others.
 class RandomTexts
@@ -85,11 +101,9 @@ TEST(DeviceText, RandomCasesEqualTheCpus)
         const std::vector<Text> rows = texts.some(random() % (seed % 8 == 0 ? 3 : 200));
         BothIndexes both(text_rows(rows));
         const OwnedRows queries = text_rows(texts.queries(rows, queries_each));
-        std::vector<std::uint64_t> dead((rows.size() + 63) / 64);
         SearchBatch batch = batch_of(queries, 1 + random() % (seed % 4 == 0 ? 2 * rows.size() + 1 : 12));
+        const std::vector<std::uint64_t> dead = random_dead(rows.size(), 4, random);
         if (seed % 3 == 0 && !rows.empty()) {
-            for (std::size_t i = 0; i < rows.size(); ++i)
-                if (random() % 4 == 0) set_bit(dead, i);
             batch.dead = dead;
             batch.dead_version = new_bitmap_version();
         }
@@ -178,6 +192,20 @@ TEST(DeviceText, NoResultIsBeyondTheReach)
             }
         }
     }
+}
+
+// Cursors between two distances and beyond all of them.
+TEST(DeviceText, ContinuationsBehindAnyDistance)
+{
+    RandomTexts texts(21, 30);
+    const std::vector<Text> rows = texts.some(500);
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(texts.queries(rows, 1));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (const double distance : {from_front, -1.0, -0.0, 0.5, 4.0, 4.5, 2147483647.5, 4294967296.0, 1e300, infinity})
+        for (const std::uint32_t row : {0U, 250U, 0xffffffffU})
+            ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch_of(queries, 20), {distance, row}))
+                << distance << ", " << row;
 }
 
 TEST(DeviceText, CancelledSearchesThrow)

@@ -208,6 +208,41 @@ TEST(DeviceText, ContinuationsBehindAnyDistance)
                 << distance << ", " << row;
 }
 
+// Seconds of work on the device end soon after the search is cancelled.
+TEST(DeviceText, CancelledSearchesEndSoon)
+{
+    std::mt19937 random(31);
+    std::vector<Text> rows;
+    while (rows.size() < 100000) rows.push_back(random_text(random, 480 + random() % 20, 4));
+    const OwnedRows texts = text_rows(rows);
+    rows.resize(4096);
+    for (Text& text : rows) text = random_text(random, 490, 4);
+    const OwnedRows queries = text_rows(rows);
+    const std::vector<ArrayShape> arrays = arrays_of(texts);
+    const std::unique_ptr<Searcher> searcher = cuda::make_text_searcher(shared_context(), text_shape(), arrays);
+    for (const ArrayShape& array : arrays) {
+        std::vector<std::byte> bytes(array.bytes());
+        read_list_array(texts.view(), array.name, 0, bytes);
+        searcher->write(array.name, 0, bytes);
+    }
+    ThreadPool pool(0);
+    searcher->finish_load(pool);
+    SearchBatch batch = batch_of(queries, 10);
+    CancelToken cancel;
+    batch.cancel = &cancel;
+    std::chrono::steady_clock::time_point cancelled;
+    std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        cancelled = std::chrono::steady_clock::now();
+        cancel.cancel();
+    });
+    std::vector<std::vector<RowResult>> found;
+    EXPECT_THROW(searcher->search(batch, found, pool), Cancelled);
+    const auto ended = std::chrono::steady_clock::now();
+    other.join();
+    EXPECT_LT(std::chrono::duration<double>(ended - cancelled).count(), 0.5);
+}
+
 TEST(DeviceText, CancelledSearchesThrow)
 {
     RandomTexts texts(1, 20);

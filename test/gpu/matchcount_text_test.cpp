@@ -208,6 +208,111 @@ TEST(DeviceText, ContinuationsBehindAnyDistance)
                 << distance << ", " << row;
 }
 
+// The longest texts and queries that the device takes, longer ones, and none.
+TEST(DeviceText, TextsAndQueriesOfLimitingLengths)
+{
+    std::mt19937 random(23);
+    std::vector<Text> rows = {U"", U"a"};
+    for (const std::size_t length : {507, 508, 509, 1999, 2000, 2001, 65535})
+        for (int i = 0; i < 2; ++i) rows.push_back(random_text(random, length, 3));
+    const OwnedRows queries = text_rows(rows);
+    const std::vector<Text> longest(rows.end() - 3, rows.end());
+    for (const std::vector<Text>& some : std::vector<std::vector<Text>>{rows, longest, {U"", U"a"}, {U""}, {}}) {
+        BothIndexes both(text_rows(some));
+        for (const std::uint32_t k : {1U, 5U, max_k}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+    }
+}
+
+// Threads with other k, reaches and dead rows each.
+TEST(DeviceText, SearchesAtATimeEqualTheCpus)
+{
+    RandomTexts texts(25, 40);
+    const std::vector<Text> rows = texts.some(5000);
+    BothIndexes both(text_rows(rows));
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([&both, &rows, number] {
+            RandomTexts own(30 + number, 40);
+            const OwnedRows queries = text_rows(own.queries(rows, 1 + 40 * number));
+            for (unsigned round = 0; round < 8; ++round) {
+                const std::vector<std::uint64_t> dead = random_dead(rows.size(), 2 + round, own.random());
+                SearchBatch batch = batch_of(queries, 1 + own.random()() % 300);
+                if (round % 2 == 0) set_within(&batch.settings, static_cast<double>(own.random()() % 9));
+                batch.dead = dead;
+                batch.dead_version = round % 4 == 3 ? 0 : new_bitmap_version();
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// With any budget a search is answered, or fails and leaves no memory taken.
+TEST(DeviceText, ShortMemoryIsGivenBack)
+{
+    RandomTexts texts(27, 40);
+    const std::vector<Text> rows = texts.some(20000);
+    const OwnedRows queries = text_rows(texts.queries(rows, 300));
+    const std::vector<std::uint64_t> dead = random_dead(rows.size(), 3, texts.random());
+    const OwnedRows loaded = text_rows(rows);
+    int loads = 0;
+    int answers = 0;
+    for (const std::uint64_t kibibytes : {64, 1000, 1400, 1600, 1800, 2000, 2500, 3000, 4000, 20000}) {
+        SCOPED_TRACE(std::to_string(kibibytes) + " KiB");
+        cuda::Context context(0, kibibytes << 10);
+        try {
+            BothIndexes both(loaded, context);
+            ++loads;
+            for (const std::uint32_t k : {500, 10}) {
+                SearchBatch batch = batch_of(queries, k);
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                batch.dead = dead;
+                batch.dead_version = new_bitmap_version();
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {3, 9}));
+            }
+            ++answers;
+        } catch (const std::bad_alloc&) {
+        }
+        EXPECT_EQ(context.pool().used(), 0U);
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_LT(loads, 10);
+}
+
+// A search that is cancelled while the device works leaves nothing behind: the next one is right.
+TEST(DeviceText, SearchesMayBeCancelledAnyTime)
+{
+    std::mt19937 random(29);
+    std::vector<Text> rows;
+    while (rows.size() < 50000) rows.push_back(random_text(random, 20 + random() % 30, 8));
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    BothIndexes both(text_rows(rows), context);
+    std::vector<Text> asked;
+    while (asked.size() < 9000) asked.push_back(edited(random, rows[random() % rows.size()], random() % 12, 8));
+    const OwnedRows many = text_rows(asked);
+    int cancelled = 0;
+    for (int round = 0; round < 12; ++round) {
+        CancelToken cancel;
+        SearchBatch batch = batch_of(many, 5);
+        batch.cancel = &cancel;
+        std::thread other([&cancel, round] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
+            cancel.cancel();
+        });
+        std::vector<std::vector<RowResult>> found;
+        try {
+            both.device().search(batch, found, both.pool());
+        } catch (const Cancelled&) {
+            ++cancelled;
+        }
+        other.join();
+        batch.cancel = nullptr;
+        batch.count = 20;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+    EXPECT_GT(cancelled, 0);
+}
+
 // Seconds of work on the device end soon after the search is cancelled.
 TEST(DeviceText, CancelledSearchesEndSoon)
 {

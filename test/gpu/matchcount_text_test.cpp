@@ -277,6 +277,38 @@ TEST(DeviceText, OneRoundCompletesBoundsAndPages)
     both.expect_same(batch);
 }
 
+// Of 100 rows 95 are dead: a page of one round is still the beginning of a larger one.
+TEST(DeviceText, OneRoundLooksForLiveRows)
+{
+    std::mt19937 random(17);
+    std::vector<Text> rows;
+    while (rows.size() < 60000) rows.push_back(random_text(random, 30 + random() % 30, 12));
+    std::vector<Text> asked;
+    while (asked.size() < 200) asked.push_back(random_text(random, 35 + random() % 20, 12));
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(asked);
+    std::vector<std::uint64_t> dead = random_dead(rows.size(), 20, random);
+    for (std::uint64_t& word : dead) word = ~word;
+    const std::uint64_t version = new_bitmap_version();
+    std::vector<std::vector<std::vector<RowResult>>> pages;
+    for (const std::uint32_t k : {10, 100, 300}) {
+        SearchBatch batch = batch_of(queries, k);
+        batch.settings.set(matchcount_one_round, 1);
+        batch.dead = dead;
+        batch.dead_version = version;
+        both.device().search(batch, pages.emplace_back(), both.pool());
+    }
+    for (std::size_t q = 0; q < asked.size(); ++q) {
+        SCOPED_TRACE("query " + std::to_string(q));
+        for (const RowResult& result : pages[2][q]) ASSERT_FALSE(bit_is_set(dead, result.row));
+        for (std::size_t page = 0; page < 2; ++page) {
+            const std::size_t size = pages[page][q].size();
+            ASSERT_LE(size, pages[2][q].size());
+            ASSERT_NO_FATAL_FAILURE(expect_equal(pages[page][q], {pages[2][q].begin(), pages[2][q].begin() + size}));
+        }
+    }
+}
+
 // Cursors between two distances and beyond all of them.
 TEST(DeviceText, ContinuationsBehindAnyDistance)
 {

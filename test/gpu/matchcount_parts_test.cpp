@@ -247,6 +247,41 @@ TEST(DeviceSets, ShortMemoryIsGivenBack)
     EXPECT_LT(loads, 9);
 }
 
+// Threads whose searches have not enough memory together: each is answered, or fails.
+TEST(DeviceSets, SearchesShareShortMemory)
+{
+    const OwnedRows rows = random_sets(100000, 10, 2000, 41);
+    cuda::Context context(0, std::uint64_t{40} << 20);
+    std::atomic<int> answers{0};
+    {
+        BothIndexes both(ElementType::set, rows, context);
+        std::vector<std::thread> threads;
+        for (unsigned number = 0; number < 6; ++number)
+            threads.emplace_back([&both, &answers, number] {
+                std::mt19937_64 random(number);
+                const OwnedRows queries = random_sets(1 + 60 * number, 10, 2000, 42 + number);
+                for (int round = 0; round < 12; ++round) {
+                    const std::vector<std::uint64_t> dead = random_dead(100000, random);
+                    SearchBatch batch = batch_of(queries, 1 + random() % 3000);
+                    batch.dead = dead;
+                    batch.dead_version = new_bitmap_version();
+                    try {
+                        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                        ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {-2, 500}));
+                        ++answers;
+                    } catch (const std::bad_alloc&) {
+                    }
+                }
+            });
+        for (std::thread& thread : threads) thread.join();
+        SearchBatch batch = batch_of(rows, 10);
+        batch.count = 50;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_EQ(context.pool().used(), 0U);
+}
+
 // A continuation takes the memory that other searches left idle.
 TEST(DeviceSets, ContinuationsTakeIdleMemory)
 {

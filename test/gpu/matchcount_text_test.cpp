@@ -328,13 +328,13 @@ TEST(DeviceText, TextsAndQueriesOfLimitingLengths)
 {
     std::mt19937 random(23);
     std::vector<Text> rows = {U"", U"a"};
-    for (const std::size_t length : {507, 508, 509, 1999, 2000, 2001, 65535})
-        for (int i = 0; i < 2; ++i) rows.push_back(random_text(random, length, 3));
+    for (const std::size_t length : {507, 508, 508, 509, 1999, 2000, 2000, 2001, 65535})
+        rows.push_back(random_text(random, length, 3));
     const OwnedRows queries = text_rows(rows);
-    const std::vector<Text> longest(rows.end() - 3, rows.end());
+    const std::vector<Text> longest(rows.end() - 2, rows.end());
     for (const std::vector<Text>& some : std::vector<std::vector<Text>>{rows, longest, {U"", U"a"}, {U""}, {}}) {
         BothIndexes both(text_rows(some));
-        for (const std::uint32_t k : {1U, 5U, max_k}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+        for (const std::uint32_t k : {1U, max_k}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
     }
 }
 

@@ -256,7 +256,7 @@ TEST_F(DeviceListSearch, TakesHalfAsManyQueriesWhereMemoryIsShort)
     fake_cuda().free_bytes = fake_cuda().device_bytes + (std::size_t{60} << 20);
     expect_answers(batch_of(200, 5));
     EXPECT_EQ(searcher.last_chunk, 50U);
-    searcher.query_workspace = 64 << 20;  // more than is idle
+    searcher.query_workspace = 100 << 20;  // more than the first search left
     fake_cuda().free_bytes = fake_cuda().device_bytes + 1000;
     std::vector<std::vector<RowResult>> results;
     EXPECT_THROW(searcher.search(batch_of(1, 5), results, pool), DeviceOutOfMemory);

@@ -15,8 +15,11 @@ SELECT '{-2147483648,2147483647,0,-1}'::int4[] <&> '{2147483647,-2147483648,1}' 
 	to_tsvector('simple', 'the cat and the hat') <&> to_tsvector('simple', 'hat, cat, dog') AS documents, 'a:1A b:2'::tsvector <%> 'a:9 c'::tsvector AS positions, ''::tsvector <%> ''::tsvector AS empty_documents;
 SELECT overlap_distance('{1,2}'::int4[], '{2}'), set_jaccard_distance('{1,2}'::int8[], '{2}'), overlap_distance('{a}'::text[], '{b}'), set_jaccard_distance('a'::tsvector, 'a b'::tsvector);
 SELECT '{1}'::int4[] <&> '{a}'::text[];
-SELECT '{1}'::int2[] <&> '{1}'::int2[];
-SELECT '{1}'::int2[] <&> '{1}'::int4[] AS cast;
+SELECT '{1,-32768,NULL}'::int2[] <&> '{-32768,1,2}'::int2[] AS int2, '{1,2}'::int2[] <%> '{2}' AS unknown, '{1}'::int2[] <&> '{1}'::int4[] AS wider, '{-1}'::int8[] <&> '{-1,3}'::int2[] AS widest,
+	'{a,b}'::varchar[] <&> ARRAY['b', 'c'] AS varchar_text, ARRAY['b', 'c'] <%> '{a,b}'::varchar(2)[] AS text_varchar, '{a,"b "}'::char(2)[] <&> '{b}'::char(5)[] AS padded, '{a,b}'::char(3)[] <&> ARRAY['b'] AS char_text;
+SELECT '{1.5}'::float8[] <&> '{1.5}';
+SELECT '{a}'::name[] <%> '{a}'::name[];
+SELECT '{1}'::int4[] <&> 1;
 SELECT oprname, oprleft::regtype, oprcom::regoperator, oprcode FROM pg_operator WHERE oprname IN ('<&>', '<%>') AND oprcode::text ~ 'overlap|set_jaccard' AND oprleft::regtype::text !~ 'attr' ORDER BY 1, 2;
 SELECT opcname, opcdefault, opcintype::regtype, amvalidate(oid) FROM pg_opclass WHERE opcname ~ '_(overlap|jaccard)_ops$' AND opcname !~ 'bit|attributes' ORDER BY 1;
 SELECT provolatile, proparallel, proisstrict, count(*) FROM pg_proc WHERE proname IN ('overlap_distance', 'set_jaccard_distance') AND prorettype = 'float8'::regtype GROUP BY 1, 2, 3;
@@ -237,7 +240,8 @@ CREATE INDEX ON items USING matchcount (d) WITH (hashes = 64);
 CREATE INDEX ON items USING matchcount (t) WITH (recall = 0.9);
 CREATE INDEX ON items USING matchcount (t int4_array_overlap_ops);
 CREATE INDEX ON items USING exact (i4);
-CREATE INDEX ON items USING matchcount ((i4::int2[]));
+CREATE INDEX ON items USING matchcount ((i4::float8[]));
+CREATE INDEX ON items USING matchcount (t varchar_array_overlap_ops);
 SELECT * FROM matchcount_estimate('items_i4', '[1]'::vector);
 SELECT * FROM knn_search('items_d', ARRAY['[1]'::vector], 3);
 SELECT i4 <&> t FROM items;
@@ -273,10 +277,30 @@ CREATE INDEX others_d ON others USING matchcount (d);
 EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY d <&> '{1,2}' LIMIT 3;
 SELECT d <&> '{1,2,3}' AS distance FROM others ORDER BY d <&> '{1,2,3}' LIMIT 3;
 CREATE INDEX others_v ON others USING matchcount (v);
-CREATE INDEX others_v ON others USING matchcount ((v::text[]));
 EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY v <&> '{é1,é2}' LIMIT 3;
 SELECT v <&> '{é1,é2,é3}' AS distance FROM others ORDER BY v <&> '{é1,é2,é3}' LIMIT 3;
-SELECT e::int4[] <&> '{1,2,3}' AS distance FROM others WHERE id < 4 ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT id FROM others WHERE overlap_distance(v, '{é1,é2,é3}') <= -2;
+SELECT count(*) = (SELECT count(*) FROM items WHERE id < 1000 AND common(t, '{é1,é2,é3}') >= 2) AS same FROM others WHERE overlap_distance(v, '{é1,é2,é3}') <= -2;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM others a JOIN others b ON a.v <&> b.v <= -8;
+SELECT count(*) > 0 AS any, count(*) = (SELECT count(*) FROM others a JOIN others b ON a.v::text[] <&> b.v::text[] <= -8) AS same FROM others a JOIN others b ON a.v <&> b.v <= -8;
+-- text[] beside varchar[] is taken as varchar[]
+EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY v <&> ARRAY['é1', 'é2'] LIMIT 3;
+SELECT v <&> ARRAY['é1', 'é2', 'é3'] AS distance FROM others ORDER BY v <&> ARRAY['é1', 'é2', 'é3'] LIMIT 3;
+CREATE INDEX others_v_text ON others USING matchcount ((v::text[]));
+EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY v::text[] <&> '{é1,é2}' LIMIT 3;
+-- smallint[], and larger integers than the column has
+ALTER TABLE others ADD s smallint[];
+UPDATE others SET s = d::int4[];
+CREATE INDEX others_s ON others USING matchcount (s);
+CREATE INDEX others_s_jaccard ON others USING matchcount (s int2_array_jaccard_ops);
+EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY s <&> '{1,2}' LIMIT 3;
+SELECT array_agg(n.d) = (SELECT array_agg(m.d) FROM (SELECT i4 <&> '{1,2,3,4,5}' AS d FROM items WHERE id < 1000 ORDER BY 1 LIMIT 20) m) AS same FROM (SELECT s <&> '{1,2,3,4,5}' AS d FROM others ORDER BY s <&> '{1,2,3,4,5}' LIMIT 20) n;
+SELECT count(*) = (SELECT count(*) FROM items WHERE id < 1000 AND i4 <%> '{1,2,3,4,5}' <= 0.6) AS same FROM others WHERE s <%> '{1,2,3,4,5}' <= 0.6;
+SELECT id FROM others ORDER BY s <&> '{100000}' LIMIT 1;
+SET enable_seqscan = on;
+EXPLAIN (COSTS OFF) SELECT id FROM others ORDER BY s <&> ARRAY[1, 100000] LIMIT 1;
+SET enable_seqscan = off;
+SELECT e <&> '{1,2,3}' AS distance FROM others WHERE id < 4 ORDER BY id;
 CREATE INDEX others_body ON others USING matchcount (to_tsvector('simple', body));
 EXPLAIN (COSTS OFF) SELECT id FROM others WHERE to_tsvector('simple', body) <&> to_tsvector('simple', 'é1 and é2') <= -2;
 SELECT count(*) = (SELECT count(*) FROM others WHERE to_tsvector('simple', body) @@ 'é1 & é2'::tsquery) AS same

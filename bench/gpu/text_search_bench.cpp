@@ -6,21 +6,25 @@
 // Prints the median of the times of each work as CSV; each row names the length and the edits of the queries, and the
 // seed. Queries are titles of a length in which one character in five was replaced, or one or two for all titles within
 // a distance. The results of the first N queries (--checked) are compared with a scan of the CPU. --all: of so many
-// titles, all pairs within distance 2 and the nearest other title.
+// titles, all pairs within distance 2 and the nearest other title. Searches of one round tell the share of queries
+// whose last distance is that of the certified search, and how many times as far all of them are.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <limits>
+#include <iterator>
 #include <numeric>
 #include <random>
+#include <string>
 
 #include "device/context.h"
 #include "harness.h"
 #include "matchcount/text_search.h"
+#include "methods/matchcount/one_round.h"
 #include "methods/ordered_scan.h"
 #include "methods/rows/owned_rows.h"
 #include "methods/rows/stored_lists.h"
 #include "numeric/edit_scan.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp::bench
 {
@@ -113,7 +117,7 @@ public:
         std::printf("work,k,within,length,edits,seed,batch,ms,queries_a_second,results,checked\n");
     }
 
-    // Batches of queries with edits; within: the largest distance, or infinity.
+    // Batches of queries with edits; within: the largest distance, or infinity, and then in one round, too.
     void search(std::size_t count, std::uint32_t k, double within, std::size_t length, std::size_t edits)
     {
         const OwnedRows queries = make_queries(titles_, count, length, edits, seed_);
@@ -122,47 +126,89 @@ public:
         batch.lists = queries.view();
         batch.count = count;
         batch.k = k;
-        if (within < std::numeric_limits<double>::infinity()) batch.reach = reach;
+        if (within < no_bound) batch.reach = reach;
+        Results certified;
+        const auto add = [&](const char* work, const Results& results, double seconds, const std::string& checked) {
+            std::printf("%s,%u,%g,%zu,%zu,%u,%zu,%.3f,%.0f,%zu,%s\n", work, k, within, length, edits, seed_, count,
+                        1e3 * seconds, static_cast<double>(count) / seconds, number_of(results), checked.c_str());
+            std::fflush(stdout);
+        };
+        double seconds = time(batch, certified);
+        add("search", certified, seconds, check(batch, certified) ? "equal" : "WRONG");
+        if (within < no_bound) return;
+        batch.settings.set(matchcount_one_round, 1);
         Results results;
+        seconds = time(batch, results);
+        add("one_round", results, seconds, compared(last_distances(results), last_distances(certified)));
+    }
+
+    // Every title as a query, in batches. Returns the last distances.
+    std::vector<double> search_all(const char* work, std::size_t batch_size, std::uint32_t k, double within,
+                                   std::size_t most, const std::vector<double>* certified = nullptr)
+    {
+        const std::size_t count = std::min(most, titles_.size());
+        const std::vector<double> reach(batch_size, within);
+        std::size_t found = 0;
+        double seconds = 0;
+        std::string checked;
+        std::vector<double> last;
+        for (std::size_t first = 0; first < count; first += batch_size) {
+            SearchBatch batch;
+            batch.count = std::min(batch_size, count - first);
+            batch.lists = rows_.view().slice(first, batch.count);
+            batch.k = k;
+            if (within < no_bound) batch.reach = {reach.data(), batch.count};
+            if (certified != nullptr) batch.settings.set(matchcount_one_round, 1);
+            Results results;
+            const auto begin = Clock::now();
+            searcher_->search(batch, results, pool_);
+            seconds += seconds_since(begin);
+            found += number_of(results);
+            std::ranges::copy(last_distances(results), std::back_inserter(last));
+            if (first == 0 && certified == nullptr) checked = check(batch, results) ? "equal" : "WRONG";
+        }
+        if (certified != nullptr) checked = compared(last, *certified);
+        std::printf("%s,%u,%g,all,0,%u,%zu,%.3f,%.0f,%zu,%s\n", work, k, within, seed_, batch_size, 1e3 * seconds,
+                    static_cast<double>(count) / seconds, found, checked.c_str());
+        std::fflush(stdout);
+        return last;
+    }
+
+private:
+    // Returns the median of some runs.
+    double time(const SearchBatch& batch, Results& results)
+    {
         std::vector<double> times;
         for (std::size_t run = 0; run <= runs_; ++run) {
             const auto begin = Clock::now();
             searcher_->search(batch, results, pool_);
             if (run > 0) times.push_back(seconds_since(begin));
         }
-        std::size_t found = 0;
-        for (const auto& result : results) found += result.size();
-        const double seconds = median(times);
-        std::printf("search,%u,%g,%zu,%zu,%u,%zu,%.3f,%.0f,%zu,%s\n", k, within, length, edits, seed_, count,
-                    1e3 * seconds, static_cast<double>(count) / seconds, found,
-                    check(batch, results) ? "equal" : "WRONG");
-        std::fflush(stdout);
+        return median(times);
     }
-
-    // Every title as a query, in batches.
-    void search_all(const char* work, std::size_t batch_size, std::uint32_t k, double within, std::size_t most)
+    static std::size_t number_of(const Results& results)
     {
-        const std::size_t count = std::min(most, titles_.size());
-        const std::vector<double> reach(batch_size, within);
-        std::size_t found = 0;
-        const auto begin = Clock::now();
-        for (std::size_t first = 0; first < count; first += batch_size) {
-            SearchBatch batch;
-            batch.count = std::min(batch_size, count - first);
-            batch.lists = rows_.view().slice(first, batch.count);
-            batch.k = k;
-            if (within < std::numeric_limits<double>::infinity()) batch.reach = {reach.data(), batch.count};
-            Results results;
-            searcher_->search(batch, results, pool_);
-            for (const auto& result : results) found += result.size();
-        }
-        const double seconds = seconds_since(begin);
-        std::printf("%s,%u,%g,all,0,%u,%zu,%.3f,%.0f,%zu,-\n", work, k, within, seed_, batch_size, 1e3 * seconds,
-                    static_cast<double>(count) / seconds, found);
-        std::fflush(stdout);
+        return std::accumulate(results.begin(), results.end(), std::size_t{0},
+                               [](std::size_t sum, const auto& result) { return sum + result.size(); });
+    }
+    static std::vector<double> last_distances(const Results& results)
+    {
+        std::vector<double> last;
+        for (const auto& result : results) last.push_back(result.empty() ? 0 : result.back().distance);
+        return last;
+    }
+    static std::string compared(const std::vector<double>& found, const std::vector<double>& certified)
+    {
+        std::size_t same = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) same += found[i] == certified[i] ? 1U : 0U;
+        const double farther =
+            std::accumulate(found.begin(), found.end(), 0.0) / std::accumulate(certified.begin(), certified.end(), 0.0);
+        char text[64];
+        std::snprintf(text, sizeof text, "%.4f right %.4f as far",
+                      static_cast<double>(same) / static_cast<double>(found.size()), farther);
+        return text;
     }
 
-private:
     // Whether the results of the first queries are those of a comparison with all titles.
     bool check(const SearchBatch& batch, const Results& results)
     {
@@ -201,19 +247,19 @@ private:
 
 void run(const Arguments& arguments)
 {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     Bench bench(arguments);
     for (const std::size_t batch : arguments.numbers("batches", "1024,1")) {
         for (const std::size_t length : arguments.numbers("lengths", "40,70"))
             for (const std::size_t k : arguments.numbers("ks", "1,10"))
-                bench.search(batch, static_cast<std::uint32_t>(k), infinity, length, length / 5);
+                bench.search(batch, static_cast<std::uint32_t>(k), no_bound, length, length / 5);
         for (const std::size_t within : arguments.numbers("withins", "1,2,4"))
             bench.search(batch, 1000, static_cast<double>(within), 40, std::min<std::size_t>(within, 2));
     }
     const std::size_t all = arguments.number("all", std::numeric_limits<std::size_t>::max());
     if (all == 0) return;
     bench.search_all("pairs", 16384, 256, 2, all);
-    bench.search_all("nearest_other", 4096, 2, infinity, all);
+    const std::vector<double> nearest = bench.search_all("nearest_other", 4096, 2, no_bound, all);
+    bench.search_all("nearest_other_one_round", 4096, 2, no_bound, all, &nearest);
 }
 
 }  // namespace

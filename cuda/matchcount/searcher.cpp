@@ -14,6 +14,7 @@
 #include "matchcount/text_session.h"
 #include "methods/arrays.h"
 #include "methods/device_wait.h"
+#include "methods/matchcount/one_round.h"
 #include "methods/rows/stored_lists.h"
 #include "protocol/search_bound.h"
 
@@ -31,6 +32,11 @@ constexpr std::size_t most_written_in_place = 4096;  // results that kernels wri
 std::uint32_t length_of(const SearchBatch& batch, std::uint32_t query)
 {
     return view_text(batch.lists.list(query)).length;
+}
+
+bool is_one_round(const SearchBatch& batch)
+{
+    return batch.settings.get(matchcount_one_round, 0) != 0;
 }
 
 // Queries of a batch: those that the device answers, and the host's.
@@ -92,7 +98,12 @@ public:
             cost += 2.0 * characters * static_cast<double>(length_of(batch, i)) / 64;
         return cost;
     }
-    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        if (is_one_round(batch)) settings.set(matchcount_one_round, 1);
+        return settings;
+    }
 
 protected:
     std::size_t row_count() const override { return texts_.count(); }
@@ -187,6 +198,7 @@ TextPlan DeviceTextSearcher::plan_search(const SearchBatch& batch, std::span<con
     plan.k = std::min(batch.k, texts_.count());
     plan.wide = mirror_->alphabet().shares();
     for (const std::uint32_t number : numbers) plan.longest = std::max(plan.longest, length_of(batch, number));
+    plan.one_round = is_one_round(batch) && after.distance < 0;
     if (after.distance >= 0) plan.first_key = (static_cast<std::uint64_t>(after.distance) << 32 | after.row) + 1;
     plan.count = 1;
     TextSession::reserve(plan);

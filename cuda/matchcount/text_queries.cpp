@@ -21,7 +21,6 @@ T* writable(const T* array)
 
 std::uint32_t reach_of(const SearchBatch& batch, std::uint32_t number)
 {
-    constexpr std::uint32_t everything = 0xffffffff;
     double reach = within_of(batch.settings);
     if (!batch.reach.empty()) reach = std::min(reach, batch.reach[number]);
     return reach < everything ? static_cast<std::uint32_t>(std::max(reach, 0.0)) : everything;
@@ -34,6 +33,7 @@ TextQueries lay_out_sent(const TextPlan& plan, Carver& memory)
     queries.k = plan.k;
     queries.capacity = plan.capacity();
     queries.stride = plan.stride();
+    queries.near_texts = plan.near_texts();
     const std::size_t characters = std::size_t{queries.count} * queries.stride;
     queries.lengths = memory.take<std::uint32_t>(queries.count);
     queries.reach = memory.take<std::uint32_t>(queries.count);

@@ -1,6 +1,7 @@
 // The queries of a chunk on their way to the device, and the layout of its memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,16 +13,21 @@
 namespace pgwarp::cuda
 {
 
+inline constexpr std::uint32_t everything = 0xffffffff;  // as a reach
+
 // A chunk of queries of a batch.
 struct TextPlan : ChunkPlan {
     std::span<const std::uint32_t> numbers;  // [count], in the batch
     std::uint32_t longest = 0;               // characters
     bool wide = false;                       // the characters themselves are needed
+    bool one_round = false;  // the step `near` alone, where it has enough texts and the reach is everything
     std::uint64_t first_key = 0;
 
     // Where more results than this have one distance, the host searches.
     std::uint32_t capacity() const { return 8 * k + 4096; }
     std::uint32_t stride() const { return (longest + 3) / 4 * 4; }
+    // Of the step `near`. One round takes the same for all small k: a page is the beginning of a larger one.
+    std::uint32_t near_texts() const { return one_round ? std::max(1024U, 2 * k) : 1024 + 8 * k; }
 };
 
 // The largest distance of interest of a query, by the batch and its settings.

@@ -71,8 +71,8 @@ __device__ std::uint32_t near_bound(const TextQueries& queries, const Query& que
 {
     const std::uint32_t most = most_near_bound(query.length);
     if (queries.reach[query.number] <= most) return queries.reach[query.number];
-    const std::uint64_t wanted = (near_texts + 8 * std::uint64_t{queries.k}) / surveyed_share;
-    std::uint64_t sum = 0;
+    const std::uint32_t wanted = queries.near_texts / surveyed_share;
+    std::uint32_t sum = 0;
     for (std::uint32_t bound = 0; bound < most; ++bound) {
         sum += __ldg(queries.of_bound + std::size_t{query.number} * TextQueries::bounds + bound);
         if (sum >= wanted) return bound;

@@ -4,7 +4,8 @@
 //
 // A search has these steps: survey() counts the bounds of a sample of texts. compare(near) compares the texts of the
 // smallest bounds; the k-th distance so far is the limit. compare(rest) compares the others whose bound is at most the
-// limit, nearest lengths first; the limit falls with the k-th distance. finish() writes the k first results.
+// limit, nearest lengths first; the limit falls with the k-th distance. finish() writes the k first results. A search
+// of one round leaves out compare(rest).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,9 +19,6 @@
 
 namespace pgwarp::cuda
 {
-
-// Of a search of k results; larger ones compare more texts of small bounds.
-inline constexpr std::uint32_t near_texts = 1024;
 
 // All enqueue. `longest`: the characters of the longest query. Throw CudaError.
 void prepare_text_queries(const TextQueries& queries, cudaStream_t stream);

@@ -71,7 +71,7 @@ void TextSession::run(const TextAlphabet& alphabet)
     launch(TextStep::near, near);
     if (!all_near) {
         set_windows(queries_, chunk_.stream);
-        rest <= launch_time ? launch_rest_of_all() : launch_rest_by_limits();
+        rest <= launch_time && !plan_.one_round ? launch_rest_of_all() : launch_rest_by_limits();
     }
     finish_texts(queries_, chunk_.answers, chunk_.stream);
 }
@@ -81,6 +81,15 @@ void TextSession::launch_rest_of_all()
     queries_.rest = nullptr;
     const std::vector<double> seconds(plan_.count, launch_time / plan_.count);
     launch(TextStep::rest, seconds);
+}
+
+// Whether one round is enough for a query: the step `near` had as many texts as it wanted, and found k results. A
+// search within a reach is complete.
+bool TextSession::ends_after_near(std::size_t i) const
+{
+    const bool had_enough = written_.near[i] < most_near_bound(written_.lengths[i]);
+    const bool is_full = written_.limits[i] < everything;
+    return plan_.one_round && written_.reach[i] == everything && had_enough && is_full;
 }
 
 void TextSession::launch_rest_by_limits()
@@ -93,7 +102,7 @@ void TextSession::launch_rest_by_limits()
     auto* const chosen = const_cast<std::uint32_t*>(written_.rest);
     std::vector<double> seconds;
     for (std::uint32_t i = 0; i < plan_.count; ++i) {
-        if (written_.limits[i] <= written_.near[i]) continue;
+        if (written_.limits[i] <= written_.near[i] || ends_after_near(i)) continue;
         chosen[seconds.size()] = i;
         seconds.push_back(times_.rest(written_.lengths[i], written_.limits[i]));
     }

@@ -28,6 +28,7 @@ private:
     void launch(TextStep step, std::span<const double> seconds);
     void launch_rest_of_all();
     void launch_rest_by_limits();
+    bool ends_after_near(std::size_t i) const;
     // Copies a number of each query from the device.
     void read(std::uint32_t* to, const std::uint32_t* from);
 

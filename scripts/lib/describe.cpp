@@ -55,11 +55,17 @@ std::string name_in_class(const ElementNames& element)
     return name;
 }
 
+// The type of an operator's left side. One operator is for all arrays.
+const char* row_type(const ElementNames& element)
+{
+    return std::string(element.type).ends_with("[]") ? "anycompatiblearray" : element.type;
+}
+
 // Queries are of the type of rows, but those of attributes and bags.
 const char* query_type(const ElementNames& element)
 {
     if (element.element == ElementType::bag) return "bm25_query";
-    return element.element == ElementType::attribute_set ? "attribute_query" : element.type;
+    return element.element == ElementType::attribute_set ? "attribute_query" : row_type(element);
 }
 
 std::string operator_class(const MethodDescription& method, const ElementNames& element, const MetricNames& metric)
@@ -77,7 +83,7 @@ std::string operator_class(const MethodDescription& method, const ElementNames& 
                  " AS\n\tOPERATOR 1 ",
                  metric.operator_name,
                  " (",
-                 element.type,
+                 row_type(element),
                  ", ",
                  query_type(element),
                  ") FOR ORDER BY float_ops,\n\tFUNCTION 1 pgwarp_metric_",

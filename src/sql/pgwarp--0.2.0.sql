@@ -712,42 +712,20 @@ CREATE OPERATOR <%%> (
 
 -- sets: distances and operators
 
-CREATE FUNCTION overlap_distance(int4[], int4[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
-
-CREATE FUNCTION overlap_distance(int8[], int8[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
-
-CREATE FUNCTION overlap_distance(text[], text[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_text_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+CREATE FUNCTION overlap_distance(anycompatiblearray, anycompatiblearray) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_array_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
 CREATE FUNCTION overlap_distance(tsvector, tsvector) RETURNS float8
 	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_overlap_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
-CREATE FUNCTION set_jaccard_distance(int4[], int4[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_int4_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
-
-CREATE FUNCTION set_jaccard_distance(int8[], int8[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_int8_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
-
-CREATE FUNCTION set_jaccard_distance(text[], text[]) RETURNS float8
-	AS 'MODULE_PATHNAME', 'pgwarp_text_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+CREATE FUNCTION set_jaccard_distance(anycompatiblearray, anycompatiblearray) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_array_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
 CREATE FUNCTION set_jaccard_distance(tsvector, tsvector) RETURNS float8
 	AS 'MODULE_PATHNAME', 'pgwarp_tsvector_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
 CREATE OPERATOR <&> (
-	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = overlap_distance,
-	COMMUTATOR = '<&>'
-);
-
-CREATE OPERATOR <&> (
-	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = overlap_distance,
-	COMMUTATOR = '<&>'
-);
-
-CREATE OPERATOR <&> (
-	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = overlap_distance,
+	LEFTARG = anycompatiblearray, RIGHTARG = anycompatiblearray, PROCEDURE = overlap_distance,
 	COMMUTATOR = '<&>'
 );
 
@@ -757,17 +735,7 @@ CREATE OPERATOR <&> (
 );
 
 CREATE OPERATOR <%> (
-	LEFTARG = int4[], RIGHTARG = int4[], PROCEDURE = set_jaccard_distance,
-	COMMUTATOR = '<%>'
-);
-
-CREATE OPERATOR <%> (
-	LEFTARG = int8[], RIGHTARG = int8[], PROCEDURE = set_jaccard_distance,
-	COMMUTATOR = '<%>'
-);
-
-CREATE OPERATOR <%> (
-	LEFTARG = text[], RIGHTARG = text[], PROCEDURE = set_jaccard_distance,
+	LEFTARG = anycompatiblearray, RIGHTARG = anycompatiblearray, PROCEDURE = set_jaccard_distance,
 	COMMUTATOR = '<%>'
 );
 
@@ -1214,17 +1182,31 @@ CREATE OPERATOR CLASS text_gram_ops
 	FUNCTION 1 pgwarp_metric_gram_jaccard(internal),
 	FUNCTION 2 pgwarp_element_text(internal);
 
+-- int2[]: operator classes
+
+CREATE OPERATOR CLASS int2_array_overlap_ops
+	DEFAULT FOR TYPE int2[] USING matchcount AS
+	OPERATOR 1 <&> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS int2_array_jaccard_ops
+	FOR TYPE int2[] USING matchcount AS
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
 -- int4[]: operator classes
 
 CREATE OPERATOR CLASS int4_array_overlap_ops
 	DEFAULT FOR TYPE int4[] USING matchcount AS
-	OPERATOR 1 <&> (int4[], int4[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <&> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
 CREATE OPERATOR CLASS int4_array_jaccard_ops
 	FOR TYPE int4[] USING matchcount AS
-	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
@@ -1232,13 +1214,13 @@ CREATE OPERATOR CLASS int4_array_jaccard_ops
 
 CREATE OPERATOR CLASS int8_array_overlap_ops
 	DEFAULT FOR TYPE int8[] USING matchcount AS
-	OPERATOR 1 <&> (int8[], int8[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <&> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
 CREATE OPERATOR CLASS int8_array_jaccard_ops
 	FOR TYPE int8[] USING matchcount AS
-	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
@@ -1246,13 +1228,27 @@ CREATE OPERATOR CLASS int8_array_jaccard_ops
 
 CREATE OPERATOR CLASS text_array_overlap_ops
 	DEFAULT FOR TYPE text[] USING matchcount AS
-	OPERATOR 1 <&> (text[], text[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <&> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
 CREATE OPERATOR CLASS text_array_jaccard_ops
 	FOR TYPE text[] USING matchcount AS
-	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+-- varchar[]: operator classes
+
+CREATE OPERATOR CLASS varchar_array_overlap_ops
+	DEFAULT FOR TYPE varchar[] USING matchcount AS
+	OPERATOR 1 <&> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_overlap(internal),
+	FUNCTION 2 pgwarp_element_set(internal);
+
+CREATE OPERATOR CLASS varchar_array_jaccard_ops
+	FOR TYPE varchar[] USING matchcount AS
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_set(internal);
 
@@ -1284,11 +1280,19 @@ CREATE OPERATOR CLASS attributes_overlap_ops
 	FUNCTION 1 pgwarp_metric_overlap(internal),
 	FUNCTION 2 pgwarp_element_attribute_set(internal);
 
+-- int2[]: operator classes
+
+CREATE OPERATOR CLASS int2_array_minhash_ops
+	FOR TYPE int2[] USING matchcount AS
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
 -- int4[]: operator classes
 
 CREATE OPERATOR CLASS int4_array_minhash_ops
 	FOR TYPE int4[] USING matchcount AS
-	OPERATOR 1 <%> (int4[], int4[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_minhash_set(internal);
 
@@ -1296,7 +1300,7 @@ CREATE OPERATOR CLASS int4_array_minhash_ops
 
 CREATE OPERATOR CLASS int8_array_minhash_ops
 	FOR TYPE int8[] USING matchcount AS
-	OPERATOR 1 <%> (int8[], int8[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_minhash_set(internal);
 
@@ -1304,7 +1308,15 @@ CREATE OPERATOR CLASS int8_array_minhash_ops
 
 CREATE OPERATOR CLASS text_array_minhash_ops
 	FOR TYPE text[] USING matchcount AS
-	OPERATOR 1 <%> (text[], text[]) FOR ORDER BY float_ops,
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
+	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+-- varchar[]: operator classes
+
+CREATE OPERATOR CLASS varchar_array_minhash_ops
+	FOR TYPE varchar[] USING matchcount AS
+	OPERATOR 1 <%> (anycompatiblearray, anycompatiblearray) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_minhash_set(internal);
 
@@ -1390,29 +1402,13 @@ CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFA
 
 COMMENT ON FUNCTION matchcount_estimate(regclass, vector, integer) IS 'the rows that agree with a query on most hash functions, and the similarities that this tells';
 
-CREATE FUNCTION matchcount_estimate(index regclass, query int4[], k integer DEFAULT 10,
+CREATE FUNCTION matchcount_estimate(index regclass, query anyarray, k integer DEFAULT 10,
 	OUT tid tid,
 	OUT similarity double precision,
 	OUT error double precision)
 	RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
-COMMENT ON FUNCTION matchcount_estimate(regclass, int4[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
-
-CREATE FUNCTION matchcount_estimate(index regclass, query int8[], k integer DEFAULT 10,
-	OUT tid tid,
-	OUT similarity double precision,
-	OUT error double precision)
-	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
-COMMENT ON FUNCTION matchcount_estimate(regclass, int8[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
-
-CREATE FUNCTION matchcount_estimate(index regclass, query text[], k integer DEFAULT 10,
-	OUT tid tid,
-	OUT similarity double precision,
-	OUT error double precision)
-	RETURNS SETOF record
-	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
-COMMENT ON FUNCTION matchcount_estimate(regclass, text[], integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
+COMMENT ON FUNCTION matchcount_estimate(regclass, anyarray, integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
 
 CREATE FUNCTION matchcount_estimate(index regclass, query tsvector, k integer DEFAULT 10,
 	OUT tid tid,

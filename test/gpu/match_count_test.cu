@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -306,6 +307,53 @@ TEST_F(MatchCountTest, SmallCasesOfEveryKind)
         ASSERT_NO_FATAL_FAILURE(expect_top(index, batch, 1 + random_() % (round % 9 == 0 ? rows + 5 : 20))) << round;
         ASSERT_NO_FATAL_FAILURE(expect_all(index, batch, 1 + random_() % (2 * rows))) << round;
     }
+}
+
+// The rows that a query may have, by definition 3.1.
+std::vector<CountedRow> defined_rows(const Index& index, const std::vector<Item>& items,
+                                     const std::vector<std::uint64_t>& dead, std::uint32_t k)
+{
+    std::vector<CountedRow> rows;
+    for (std::uint32_t row = 0; row < index.rows(); ++row) {
+        if (!dead.empty() && (dead[row / 64] >> row % 64 & 1) != 0) continue;
+        std::uint32_t count = 0;
+        for (const Item& item : items)
+            for (std::uint64_t i = index.offsets[row]; i < index.offsets[row + 1]; ++i)
+                count += item.first <= index.keywords[i] && index.keywords[i] <= item.last;
+        rows.push_back({row, count});
+    }
+    std::ranges::stable_sort(rows, std::greater(), &CountedRow::count);
+    rows.resize(std::min<std::size_t>(rows.size(), k));
+    return rows;
+}
+
+TEST_F(MatchCountTest, AMillionSmallCasesAreAsDefined)
+{
+    std::size_t cases = 0;
+    for (int round = 0; round < 500; ++round) {
+        const std::uint64_t universe = round % 3 == 0 ? 1ULL << 32 : 1 + random_() % 12;
+        const Index index = random_index(random_, 1 + random_() % 20, 7, universe);
+        Batch batch;
+        if (round % 2 == 0) batch.dead = random_dead(random_, index.rows(), 4);
+        while (batch.queries.size() < 2000) {
+            std::vector<Item> items =
+                random_items(random_, random_() % 8, universe, universe > 12 ? UINT32_MAX : 1 + random_() % 6);
+            for (std::size_t i = 0; i < items.size() && !index.keywords.empty(); i += 2)
+                items[i].first = items[i].last = index.keywords[random_() % index.keywords.size()];
+            batch.queries.push_back(std::move(items));
+        }
+        const std::uint32_t k = 1 + random_() % 24;
+        const Found found = run(index, batch, k, false);
+        for (std::size_t query = 0; query < batch.queries.size(); ++query, ++cases) {
+            const std::vector<CountedRow> defined = defined_rows(index, batch.queries[query], batch.dead, k);
+            ASSERT_EQ(found.found[query], defined.size()) << "round " << round << " query " << query;
+            for (std::size_t i = 0; i < defined.size(); ++i) {
+                ASSERT_EQ(found.rows[query * k + i], defined[i].row) << "round " << round << " query " << query;
+                ASSERT_EQ(found.counts[query * k + i], defined[i].count) << "round " << round << " query " << query;
+            }
+        }
+    }
+    EXPECT_EQ(cases, 1000000U);
 }
 
 // Rows of several ranges, whose counts take 8, 16 or 32 bits, with the shared memory of large and small devices.

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "both_searchers.h"
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
+#include "methods/matchcount/one_round.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 #include "text_fixture.h"
@@ -99,6 +103,37 @@ TEST(DeviceText, RandomCasesEqualTheCpus)
     }
 }
 
+// By plain dynamic programming.
+TEST(DeviceText, AMillionSmallCasesAreAsDefined)
+{
+    std::size_t cases = 0;
+    for (unsigned seed = 1000; seed < 1500 && !HasFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        RandomTexts texts(seed, 12);
+        const std::vector<Text> rows = texts.some(1 + texts.random()() % 16);
+        BothIndexes both(text_rows(rows));
+        const std::vector<Text> asked = texts.queries(rows, 2000);
+        const OwnedRows queries = text_rows(asked);
+        const SearchBatch batch = batch_of(queries, 1 + texts.random()() % 18);
+        std::vector<std::vector<RowResult>> found;
+        both.device().search(batch, found, both.pool());
+        std::vector<std::vector<RowResult>> defined(asked.size());
+        both.pool().parallel_for(asked.size(), 64, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t q = begin; q < end; ++q) {
+                for (std::uint32_t row = 0; row < rows.size(); ++row)
+                    defined[q].push_back({static_cast<double>(plain_distance(asked[q], rows[row])), row});
+                std::ranges::stable_sort(defined[q], {}, &RowResult::distance);
+                defined[q].resize(std::min<std::size_t>(rows.size(), batch.k));
+            }
+        });
+        for (std::size_t q = 0; q < asked.size() && !HasFailure(); ++q, ++cases) {
+            SCOPED_TRACE("query " + std::to_string(q));
+            expect_equal(found[q], defined[q]);
+        }
+    }
+    EXPECT_EQ(cases, 1000000U);
+}
+
 // Distances that need bands of every width, and more than any band.
 TEST(DeviceText, LongTextsEqualTheCpus)
 {
@@ -178,6 +213,57 @@ TEST(DeviceText, NoResultIsBeyondTheReach)
             }
         }
     }
+}
+
+// One round finds near texts, may miss far ones, and is complete within a reach, behind a row and where few texts are
+// near.
+TEST(DeviceText, OneRoundCompletesBoundsAndPages)
+{
+    std::mt19937 random(13);
+    std::vector<Text> rows;
+    while (rows.size() < 40000) rows.push_back(random_text(random, 30 + random() % 30, 12));
+    std::vector<Text> asked;
+    while (asked.size() < 200) asked.push_back(edited(random, rows[random() % rows.size()], random() % 5, 12));
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(asked);
+    const auto searched = [&](std::uint32_t k, double within) {
+        SearchBatch batch = batch_of(queries, k);
+        batch.settings.set(matchcount_one_round, 1);
+        set_within(&batch.settings, within);
+        std::vector<std::vector<RowResult>> found;
+        both.device().search(batch, found, both.pool());
+        return found;
+    };
+    const auto expect_sorted = [](const std::vector<RowResult>& found) {
+        EXPECT_TRUE(std::ranges::is_sorted(found, {}, [](const RowResult& r) { return std::pair(r.distance, r.row); }));
+    };
+    const auto ten = searched(10, no_bound);
+    const auto hundred = searched(100, no_bound);
+    std::vector<std::vector<RowResult>> nearest;
+    both.device().search(batch_of(queries, 10), nearest, both.pool());
+    std::size_t farther = 0;
+    for (std::size_t q = 0; q < asked.size(); ++q) {
+        ASSERT_EQ(hundred[q].size(), 100U);
+        expect_sorted(hundred[q]);
+        for (const RowResult& result : hundred[q])
+            ASSERT_EQ(result.distance, plain_distance(asked[q], rows[result.row]));
+        expect_equal(ten[q], {hundred[q].begin(), hundred[q].begin() + 10});
+        EXPECT_EQ(ten[q][0].distance, nearest[q][0].distance);
+        ASSERT_GE(ten[q][9].distance, nearest[q][9].distance);
+        farther += ten[q][9].distance > nearest[q][9].distance;
+    }
+    EXPECT_GT(farther, 0U);
+    const auto within = searched(10, 20);
+    for (std::size_t q = 0; q < asked.size(); ++q) {
+        std::erase_if(nearest[q], [](const RowResult& result) { return result.distance > 20; });
+        ASSERT_NO_FATAL_FAILURE(expect_equal(within[q], nearest[q]));
+    }
+    SearchBatch batch = batch_of(queries, 10);
+    batch.settings.set(matchcount_one_round, 1);
+    both.expect_same_continuation(batch, {12, 7});
+    batch.count = 1;
+    batch.k = static_cast<std::uint32_t>(rows.size());
+    both.expect_same(batch);
 }
 
 TEST(DeviceText, CancelledSearchesThrow)

@@ -81,6 +81,43 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = '
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a terminated build');
 is(engine_pid($node), $engine, 'it was one engine all the time');
 
+# Builds of sets, documents and signatures of sets, in whatever phase: within a second, of which a busy machine gets two.
+$node->safe_psql('postgres', q{
+	CREATE TABLE sets AS SELECT ARRAY(SELECT hashint4(i * 1000 + d) & 1048575 FROM generate_series(1, 100) d) AS tags FROM generate_series(1, 60000) i;
+	CREATE TABLE documents AS SELECT array_to_tsvector(ARRAY(SELECT DISTINCT 'w' || e % 5000 FROM unnest(tags[1:40]) e)) AS words FROM sets});
+for my $columns ('sets USING matchcount (tags)', 'sets USING matchcount (tags int4_array_jaccard_ops)', 'documents USING matchcount (words tsvector_bm25_ops)',
+	'sets USING matchcount (tags int4_array_minhash_ops)')
+{
+	my $build = "CREATE INDEX sets_tags ON $columns";
+	my $whole = time;
+	$node->safe_psql('postgres', "BEGIN; $build; ROLLBACK");
+	$whole = time - $whole;
+	my ($cancelled, $latest) = (0, 0);
+	for my $share (0.1, 0.3, 0.5, 0.7)
+	{
+		my $timeout = int(1 + $whole * $share * 1000);
+		my $start = time;
+		($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = $timeout; BEGIN; $build; ROLLBACK");
+		next if $err !~ /statement timeout/;
+		++$cancelled;
+		my $late = time - $start - $timeout / 1000;
+		$latest = $late if $late > $latest;
+	}
+	cmp_ok($cancelled, '>=', 2, "$columns: $cancelled builds of some $whole s were cancelled");
+	cmp_ok($latest, '<', 2, "$columns: cancelled builds ended within $latest s");
+}
+{
+	my ($handle, $pid, $stderr) = start_statement('sets', 'CREATE INDEX sets_tags ON sets USING matchcount (tags int4_array_minhash_ops)');
+	my $start = time;
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$handle->finish;
+	cmp_ok(time - $start, '<', 2, 'pg_cancel_backend ends a build of signatures at once');
+	like($$stderr, qr/canceling statement due to user request/, 'and says so');
+}
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'sets_tags'"), 0, 'no index of sets is left');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after cancelled builds of sets');
+is(engine_pid($node), $engine, 'it is still one engine');
+
 # VACUUM's merge: after a timeout at any moment the session goes on outside of a transaction.
 $node->safe_psql('postgres', q{
 	CREATE TABLE grown (id int, v vector(128));

@@ -139,13 +139,27 @@ my $titles = "INSERT INTO titled SELECT i, repeat(md5(i::text), i % 50 * 10) FRO
 crash_at_points('titled_title', 'INSERT of texts', sub { }, $titles);
 crash_at_points('titled_title', 'merge of texts', sub { sql("$titles; DELETE FROM titled WHERE id % 7 = 0; VACUUM (INDEX_CLEANUP ON) titled") }, "CALL pgwarp_merge('titled_title')");
 crash_at_points('titled_title', 'REINDEX of texts', sub { }, 'REINDEX INDEX titled_title');
+# Sets, documents, and sets with signatures, whose merges take the engine.
+sql("CREATE TABLE tagged (id int, tags int[], words tsvector); ALTER TABLE tagged ALTER tags SET STORAGE EXTERNAL;
+	CREATE INDEX tagged_tags ON tagged USING matchcount (tags); CREATE INDEX tagged_words ON tagged USING matchcount (words tsvector_bm25_ops)");
+my $tags = "INSERT INTO tagged SELECT i, ARRAY(SELECT hashint4(i * 31 + d) & 255 FROM generate_series(1, i % 50 * 9) d),
+	(SELECT to_tsvector('simple', coalesce(string_agg('w' || (hashint4(i * 31 + d) & 63), ' '), '')) FROM generate_series(1, i % 50 * 9) d) FROM generate_series(1, 60) i";
+my $fewer = "$tags; DELETE FROM tagged WHERE id % 7 = 0; VACUUM (INDEX_CLEANUP ON) tagged";
+crash_at_points('tagged_tags', 'INSERT of sets', sub { }, $tags);
+crash_at_points('tagged_tags', 'merge of sets', sub { sql($fewer) }, "CALL pgwarp_merge('tagged_tags')");
+crash_at_points('tagged_tags', 'REINDEX of sets', sub { }, 'REINDEX INDEX tagged_tags');
+crash_at_points('tagged_words', 'merge of documents', sub { sql($fewer) }, "CALL pgwarp_merge('tagged_words')");
+crash_at_points('tagged_words', 'REINDEX of documents', sub { }, 'REINDEX INDEX tagged_words');
+sql('CREATE INDEX tagged_signed ON tagged USING matchcount (tags int4_array_minhash_ops)');
+crash_at_points('tagged_signed', 'merge of signed sets', sub { sql($fewer) }, "CALL pgwarp_merge('tagged_signed')");
+crash_at_points('tagged_signed', 'REINDEX of signed sets', sub { }, 'REINDEX INDEX tagged_signed');
 # An update of every row leaves so many free pages that another merge follows, to the front of the file.
 sql('CREATE TABLE streamed (id int, v vector(1500)); ALTER TABLE streamed ALTER v SET STORAGE EXTERNAL;
 	INSERT INTO streamed SELECT i, array_fill(i, ARRAY[1500])::vector FROM generate_series(1, 1600) i; CREATE INDEX streamed_v ON streamed USING exact (v)');
 crash_at_points('streamed_v', 'merge to the front', sub { sql('REINDEX INDEX streamed_v; UPDATE streamed SET v = array_fill(random()::real, ARRAY[1500])::vector') }, 'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) streamed');
 cmp_ok($passed{'merge: log\'s page moved'} // 0, '>=', 8, 'it moves the pages that logs end with');
 crash_at_points('items_exact', 'CREATE INDEX', sub { }, 'CREATE INDEX extra ON items USING ivfadc (v) INCLUDE (id); DROP INDEX extra');
-for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v', 'unplaced_v', 'streamed_v')
+for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v', 'unplaced_v', 'titled_title', 'tagged_tags', 'tagged_words', 'tagged_signed', 'streamed_v')
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 	is($rc, 0, "$index: whole in the end") or diag $err;

@@ -1,19 +1,20 @@
-# Random statements that bound distances of texts have the same rows with indexes and without: joins of all kinds, sub-selects,
-# partitions, inheritance, views, rows that change, in whatever plan.
-#   PGWARP_STATEMENT_SECONDS   how long (20)
+# Random statements that bound distances of texts, sets, attributes and documents have the same rows with indexes and without:
+# joins of all kinds, sub-selects, partitions, inheritance, views, rows that change, in whatever plan.
+#   PGWARP_STATEMENT_SECONDS   how long (30), at least a round of each kind
 #   PGWARP_SEED                of the first statement (unset: another one each time, which is told)
 use strict;
 use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin, "$FindBin::RealBin/../torture";
+use ListKinds;
 use PgwarpTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RandomChoice;
 use Test::More;
 
-my $seconds = $ENV{PGWARP_STATEMENT_SECONDS} || 20;
+my $seconds = $ENV{PGWARP_STATEMENT_SECONDS} || 30;
 my $seed = $ENV{PGWARP_SEED} // time % 1_000_000_000;
 srand($seed);
 diag("PGWARP_SEED=$seed");
@@ -47,24 +48,24 @@ $node->safe_psql('postgres', q{
 		found := rows_of(statement);
 		IF found IS DISTINCT FROM right_rows THEN RETURN format(E'%s\n  %s\n  %s\n  %s', statement, settings, right_rows, found); END IF;
 		FOR setting IN EXECUTE 'EXPLAIN (VERBOSE, COSTS OFF) ' || statement LOOP
-			IF setting ~ 'Knn|_title' THEN used := 'used'; END IF;
+			IF setting ~ 'Knn|_of_t' THEN used := 'used'; END IF;
 		END LOOP;
 		RETURN used;
 	END $$});
 
 # The same rows in both schemas; a partition and a child have their columns in another order, or more of them.
-my $columns = 'id int, k int, title text, tau int, wide float8';
+my $kind;
 sub tables_sql
 {
-	my $letters = pick("aabbccdd eéжжΩ漢😀", 'aaaabbbbcccc ddd');
-	my ($few, $many) = (pick(30, 120), pick(100, 500));
-	my $sql = qq{DROP SCHEMA IF EXISTS plain, indexed CASCADE; CREATE SCHEMA plain; CREATE SCHEMA indexed;
-		CREATE FUNCTION indexed.made_text(i int) RETURNS text LANGUAGE sql IMMUTABLE AS
-			\$\$ SELECT CASE WHEN i % 37 = 5 THEN NULL WHEN i % 41 = 3 THEN '' ELSE translate(left(md5((i % @{[ pick(60, 200) ]})::text), 3 + i % 7), '0123456789abcdef', '$letters') END \$\$;
+	my $columns = "id int, k int, t $kind->{type}, tau int, wide float8";
+	my ($few, $many) = $kind->{name} eq 'documents' ? (pick(20, 40), pick(60, 120)) : (pick(30, 120), pick(100, 500));
+	my $sql = qq{DROP SCHEMA IF EXISTS plain, indexed CASCADE; CREATE SCHEMA plain; CREATE SCHEMA indexed; $kind->{functions}
+		CREATE FUNCTION indexed.made_value(i int) RETURNS $kind->{type} LANGUAGE sql IMMUTABLE AS
+			\$\$ SELECT CASE WHEN i % 37 = 5 THEN NULL WHEN i % 41 = 3 THEN $kind->{empty} ELSE $kind->{value} END \$\$;
 		CREATE TABLE indexed.a ($columns);
 		CREATE TABLE indexed.b ($columns);
 		CREATE TABLE indexed.p ($columns) PARTITION BY LIST (k);
-		CREATE TABLE indexed.p_0 (wide float8, dropped int, tau int, title text, k int, id int);
+		CREATE TABLE indexed.p_0 (wide float8, dropped int, tau int, t $kind->{type}, k int, id int);
 		ALTER TABLE indexed.p_0 DROP dropped;
 		ALTER TABLE indexed.p ATTACH PARTITION indexed.p_0 FOR VALUES IN (0);
 		CREATE TABLE indexed.p_1 PARTITION OF indexed.p FOR VALUES IN (1, 2);
@@ -76,17 +77,20 @@ sub tables_sql
 	{
 		my ($table, $count) = @$_;
 		$offset += 1000;
-		$sql .= "INSERT INTO indexed.$table SELECT i + $offset, i % @{[ between(3, 5) ]}, indexed.made_text(i + @{[ between(0, 99) ]}), CASE WHEN i % 11 > 0 THEN i % 4 - 1 END,
+		$sql .= "INSERT INTO indexed.$table SELECT i + $offset, i % @{[ between(3, 5) ]}, indexed.made_value(i + @{[ between(0, 99) ]}), CASE WHEN i % 11 > 0 THEN i % 4 - 1 END,
 			CASE i % 13 WHEN 0 THEN 'nan' WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' WHEN 3 THEN NULL ELSE i % 5 / 2.0 END FROM generate_series(1, $count) i;\n";
 	}
+	my ($usual, @others) = map { sprintf $_, 't' } @{ $kind->{classes} };
 	my $indexes = '';
 	for my $table ('a', 'b', 'p', 'i', 'i_1')
 	{
-		$indexes .= "CREATE INDEX ${table}_title ON indexed.$table USING matchcount (title)" . pick('', '', ' INCLUDE (id)') . ";\n" if chance(0.85);
-		$indexes .= "CREATE INDEX ${table}_title_2 ON indexed.$table USING matchcount (" . pick('(lower(title))', 'title text_transpositions_ops', 'title text_gram_ops') . ')' . pick('', ' WHERE k = 1') . ";\n" if chance(0.5);
+		$indexes .= "CREATE INDEX ${table}_of_t ON indexed.$table USING matchcount ($usual)" . pick('', '', ' INCLUDE (id)') . ";\n" if chance(0.85);
+		$indexes .= "CREATE INDEX ${table}_of_t_2 ON indexed.$table USING matchcount (" . pick(@others) . ')' . pick('', ' WHERE k = 1') . ";\n" if chance(0.5);
 		$indexes .= "CREATE INDEX ON indexed.$table (k);\n" if chance(0.5);
 	}
-	my $changes = "INSERT INTO indexed.b SELECT i, i % 3, indexed.made_text(i), 1, 1 FROM generate_series(10001, 10060) i; DELETE FROM indexed.b WHERE id % 7 = 2; UPDATE indexed.p SET title = title || 'a' WHERE id % 9 = 1;\n";
+	$indexes .= "CREATE INDEX counted ON indexed.b USING matchcount ($usual);\n" if $kind->{name} eq 'documents';
+	my $changed = sprintf $kind->{changed}, 't';
+	my $changes = "INSERT INTO indexed.b SELECT i, i % 3, indexed.made_value(i), 1, 1 FROM generate_series(10001, 10060) i; DELETE FROM indexed.b WHERE id % 7 = 2; UPDATE indexed.p SET t = $changed WHERE id % 9 = 1;\n";
 	$sql .= chance(0.5) ? $indexes . $changes : $changes . $indexes;
 	$sql .= "VACUUM indexed.b, indexed.p;\n" if chance(0.3);
 	$sql .= "CREATE TABLE plain.$_ AS SELECT * FROM indexed.$_;\n" for 'a', 'b', 'p', 'i';
@@ -94,9 +98,17 @@ sub tables_sql
 	{
 		$sql .= "CREATE VIEW $schema.u AS SELECT * FROM $schema.a UNION ALL SELECT * FROM $schema.b WHERE k < 3;
 			CREATE VIEW $schema.barrier WITH (security_barrier) AS SELECT * FROM $schema.b WHERE k <> 1;
-			CREATE VIEW $schema.made AS SELECT id, k, coalesce(title, 'ab') AS title, tau, coalesce(wide, 1) AS wide FROM $schema.a WHERE k < 3;\n";
+			CREATE VIEW $schema.made AS SELECT id, k, coalesce(t, $kind->{empty}) AS t, tau, coalesce(wide, 1) AS wide FROM $schema.a WHERE k < 3;\n";
 	}
 	return $sql . (chance(0.8) ? 'ANALYZE' : '');
+}
+
+# A query by a value of another row, or a constant one.
+sub query
+{
+	my ($one) = @_;
+	my $value = pick("$one.t", "$one.t", sprintf($kind->{expression}, "$one.t"), sprintf($kind->{changed}, "$one.t"));
+	return defined $kind->{query} ? sprintf $kind->{query}, $value : $value;
 }
 
 # A clause that bounds a distance of $of by columns of the tables @outer.
@@ -104,20 +116,20 @@ sub bound
 {
 	my ($of, @outer) = @_;
 	my $one = @outer ? pick(@outer) : '';
-	my $key = pick("$of.title", "$of.title", "$of.title", "lower($of.title)");
-	my $query = @outer && chance(0.85) ? pick("$one.title", "$one.title", "lower($one.title)", "($one.title || 'a')") : pick("'abc'", "''", "'жΩ漢'", 'NULL::text', "repeat('ab', 40)");
-	my $value = pick(0, 1, 1, 2, 2, 3, -1, '2::bigint', '1.5::float8', '0.5::float8', '0.3::real', "'nan'::float8", 'NULL::int', '(SELECT 2)',
-		@outer ? ("$one.tau", "$one.tau", "$one.wide", "length($one.title) / 4", "CASE WHEN $one.k = 1 THEN 2 ELSE 0 END") : ());
-	my ($operator, $function) = @{ pick([ '<~~>', 'edit_distance' ], [ '<~~>', 'edit_distance' ], [ '<~~>', 'edit_distance' ], [ '<~^~>', 'edit_distance_transpositions' ], [ '<%%>', 'gram_distance' ]) };
-	my $distance = pick("($key $operator $query)", "($key $operator $query)", "($query $operator $key)", "$function($key, $query)");
-	return pick("$distance <= $value", "$distance <= $value", "$distance < $value", "$value >= $distance", "NOT $distance > $value", "$distance BETWEEN 0 AND $value");
+	my $key = pick("$of.t", "$of.t", "$of.t", sprintf($kind->{expression}, "$of.t"));
+	my $query = @outer && chance(0.85) ? query($one) : pick(@{ $kind->{literals} });
+	my ($operator, $function, $commutes, $bounds, $of_column) = @{ pick(@{ $kind->{distances} }) };
+	my @columns = @outer ? ((map { sprintf $of_column, $_ } "$one.tau", "$one.tau", "$one.wide", "CASE WHEN $one.k = 1 THEN 2 ELSE 0 END"), sprintf($kind->{size}, "$one.t")) : ();
+	my $value = pick(@$bounds, @columns);
+	my $distance = pick("($key $operator $query)", "($key $operator $query)", $commutes ? "($query $operator $key)" : (), "$function($key, $query)");
+	return pick("$distance <= $value", "$distance <= $value", "$distance < $value", "$value >= $distance", "NOT $distance > $value", "$distance BETWEEN -2 AND $value");
 }
 
 sub conditions
 {
 	my ($of, @outer) = @_;
 	my @clauses = bound($of, @outer);
-	push @clauses, pick("$of.k = 1", "$of.id % 3 = 1", "$of.title IS NOT NULL", map { ("$of.k = $_.k", "$of.id <> $_.id") } @outer) if chance(0.5);
+	push @clauses, pick("$of.k = 1", "$of.id % 3 = 1", "$of.t IS NOT NULL", map { ("$of.k = $_.k", "$of.id <> $_.id") } @outer) if chance(0.5);
 	push @clauses, bound($of, @outer) if chance(0.1);
 	return join ' AND ', @clauses;
 }
@@ -127,13 +139,14 @@ sub statement
 	my ($outer, $inner, $third) = (pick('a', 'a', 'p', 'i', 'u', 'made', 'barrier'), pick('b', 'b', 'p', 'p', 'i', 'u', 'barrier'), pick('b', 'p', 'made'));
 	my $changed = pick('a', 'b', 'p', 'i');
 	my ($left, $not) = (pick('', 'LEFT '), pick('', 'NOT '));
+	my $nearest = "b.t $kind->{distances}[0][0] " . sprintf($kind->{query} // '%s', 'a.t');
 	return pick(
 		sub { "SELECT b FROM $inner b WHERE " . conditions('b') },
 		sub { "SELECT a.id, b FROM $outer a ${left}JOIN $inner b ON " . conditions('b', 'a') },
 		sub { "SELECT a.id, b.id FROM $outer a ${left}JOIN $inner b ON " . conditions('b', 'a') . ' WHERE ' . pick('a.k = 1', 'b.id IS NULL', 'b.k < 2') },
 		sub { "SELECT a.id FROM $outer a WHERE ${not}EXISTS (SELECT FROM $inner b WHERE " . conditions('b', 'a') . ')' },
 		sub { "SELECT a.id, (SELECT count(*) FROM $inner b WHERE " . conditions('b', 'a') . ") AS n FROM $outer a" },
-		sub { "SELECT a.id, n.d FROM $outer a CROSS JOIN LATERAL (SELECT b.title <~~> a.title AS d FROM $inner b WHERE " . conditions('b', 'a') . ' ORDER BY b.title <~~> a.title LIMIT ' . between(1, 5) . ') n' },
+		sub { "SELECT a.id, n.d FROM $outer a CROSS JOIN LATERAL (SELECT $nearest AS d FROM $inner b WHERE " . conditions('b', 'a') . " ORDER BY $nearest LIMIT " . between(1, 5) . ') n' },
 		sub { "SELECT a.id, b.id, c.id FROM $outer a ${left}JOIN $inner b ON " . conditions('b', 'a') . ' ' . pick('', 'LEFT ') . "JOIN $third c ON " . conditions('c', pick('a', 'b')) . ' WHERE a.id % 4 = 0' },
 		sub { "SELECT a.id, x.id, b.id FROM a LEFT JOIN made x ON x.id = a.id + " . between(0, 2) . " ${left}JOIN $inner b ON " . conditions('b', 'x') },
 		sub { "SELECT a.id, b.id FROM $outer a " . pick('RIGHT', 'FULL') . " JOIN $inner b ON a.id = b.id AND " . conditions('b', 'a') },
@@ -158,18 +171,25 @@ sub settings
 }
 
 my %counts = (plain => 0, used => 0, 'not planned' => 0);
+my %used_of;
+my @kinds;
 my $end = time + $seconds;
-while (time < $end)
+while (@kinds || time < $end)
 {
+	@kinds = list_kinds() if !@kinds;
+	$kind = shift @kinds;
 	$node->safe_psql('postgres', 'SET client_min_messages = warning; ' . tables_sql());
 	my $sql = join '', map { "SELECT compared(\$fz\$@{[ statement() ]}\$fz\$, @{[ settings() ]});\n" } 1 .. 40;
-	my ($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = '20s'; $sql", on_error_stop => 0);
+	my $used = $counts{used};
+	my ($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = '8s'; $sql", on_error_stop => 0);
 	is($rc, 0, 'the session lives') or last;
 	# PostgreSQL joins some with FULL in no way.
 	$counts{'not planned'} += () = $err =~ /ERROR/g;
 	my @wrong = grep { defined } map { exists $counts{$_} ? (++$counts{$_}, undef)[1] : $_ } split /\n(?!  )/, $out;
-	is(join("\n", @wrong), '', 'the same rows');
+	is(join("\n", @wrong), '', "$kind->{name}: the same rows");
+	$used_of{ $kind->{name} } += $counts{used} - $used;
 }
+cmp_ok($used_of{$_}, '>', 0, "$_: $used_of{$_} statements were searches") for sort keys %used_of;
 note "$_: $counts{$_}" for sort keys %counts;
 cmp_ok($counts{used}, '>', $counts{plain} / 10, "$counts{used} statements of @{[ $counts{used} + $counts{plain} ]} were searches (seed $seed)");
 cmp_ok($counts{'not planned'}, '<', 5 + $counts{used} / 10, 'hardly any failed');

@@ -134,7 +134,7 @@ TEST(MatchCount, RandomSmallCasesAreAsDefined)
 {
     std::mt19937_64 random(1);
     CountWorkspace workspace;
-    for (int i = 0; i < 300000; ++i) {
+    for (int i = 0; i < 1000000; ++i) {
         const RandomCase made = random_case({20, 7, 7, 12}, random);
         const Index index(made.rows);
         ASSERT_NO_FATAL_FAILURE(expect_right(index, made.items, made.k, made.dead, workspace)) << "case " << i;

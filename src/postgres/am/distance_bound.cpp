@@ -137,18 +137,21 @@ bool is_known_before(PlannerInfo* root, Index relation, Node* expression)
            !contain_volatile_functions(expression) && !contain_subplans(expression);
 }
 
-// Returns the operator that orders the index, whose right side may be of another type than its key.
+// Returns the operator that orders the index: that for its key's type, or else a polymorphic one. Its right side may be
+// of another type than the key.
 Oid ordering_operator(const IndexOptInfo* index)
 {
-    CatCList* members =
-        SearchSysCacheList2(AMOPSTRATEGY, ObjectIdGetDatum(index->opfamily[0]), ObjectIdGetDatum(index->opcintype[0]));
+    CatCList* members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(index->opfamily[0]));
     Oid found = InvalidOid;
-    for (int i = 0; i < members->n_members && !OidIsValid(found); ++i) {
+    Oid polymorphic = InvalidOid;
+    for (int i = 0; i < members->n_members; ++i) {
         const auto* member = reinterpret_cast<Form_pg_amop>(GETSTRUCT(&members->members[i]->tuple));
-        if (member->amopstrategy == 1) found = member->amopopr;
+        if (member->amopstrategy != 1) continue;
+        if (member->amoplefttype == index->opcintype[0] && !OidIsValid(found)) found = member->amopopr;
+        if (IsPolymorphicType(member->amoplefttype)) polymorphic = member->amopopr;
     }
     ReleaseCatCacheList(members);
-    return found;
+    return OidIsValid(found) ? found : polymorphic;
 }
 
 // Whether the arguments are the index's key and a query, in this order.

@@ -1,4 +1,4 @@
-// Distances of sets: arrays of integers and of text, and tsvector.
+// Distances of sets: arrays of integers and of strings, and tsvector.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/set_value.h"
 
@@ -21,34 +21,14 @@ Datum distance_of_sets(FunctionCallInfo fcinfo, Metric metric)
 using pgwarp::Metric;
 using pgwarp::SetKind;
 
-PGWARP_FUNCTION(pgwarp_int4_array_overlap_distance)
+PGWARP_FUNCTION(pgwarp_array_overlap_distance)
 {
-    return pgwarp::distance_of_sets<SetKind::int4_array>(fcinfo, Metric::overlap);
+    return pgwarp::distance_of_sets<SetKind::array>(fcinfo, Metric::overlap);
 }
 
-PGWARP_FUNCTION(pgwarp_int4_array_jaccard_distance)
+PGWARP_FUNCTION(pgwarp_array_jaccard_distance)
 {
-    return pgwarp::distance_of_sets<SetKind::int4_array>(fcinfo, Metric::set_jaccard);
-}
-
-PGWARP_FUNCTION(pgwarp_int8_array_overlap_distance)
-{
-    return pgwarp::distance_of_sets<SetKind::int8_array>(fcinfo, Metric::overlap);
-}
-
-PGWARP_FUNCTION(pgwarp_int8_array_jaccard_distance)
-{
-    return pgwarp::distance_of_sets<SetKind::int8_array>(fcinfo, Metric::set_jaccard);
-}
-
-PGWARP_FUNCTION(pgwarp_text_array_overlap_distance)
-{
-    return pgwarp::distance_of_sets<SetKind::text_array>(fcinfo, Metric::overlap);
-}
-
-PGWARP_FUNCTION(pgwarp_text_array_jaccard_distance)
-{
-    return pgwarp::distance_of_sets<SetKind::text_array>(fcinfo, Metric::set_jaccard);
+    return pgwarp::distance_of_sets<SetKind::array>(fcinfo, Metric::set_jaccard);
 }
 
 PGWARP_FUNCTION(pgwarp_tsvector_overlap_distance)

@@ -10,6 +10,8 @@ extern "C" {
 #include "common/hashfn.h"
 #include "tsearch/ts_type.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 }
 
 namespace pgwarp
@@ -41,28 +43,29 @@ uint64 number_of(int64 value)
     return static_cast<uint64>(value) ^ uint64 { 1 } << 63;
 }
 
-// The form of the elements of an array of this kind.
-template <SetKind kind>
-struct ArrayForm;
+// The form of elements of arrays, and the number of an element.
+struct Int2Form {
+    static constexpr int length = sizeof(int16);
+    static constexpr bool by_value = true;
+    static constexpr char alignment = TYPALIGN_SHORT;
+    static uint64 number(Datum element) { return number_of(DatumGetInt16(element)); }
+};
 
-template <>
-struct ArrayForm<SetKind::int4_array> {
+struct Int4Form {
     static constexpr int length = sizeof(int32);
     static constexpr bool by_value = true;
     static constexpr char alignment = TYPALIGN_INT;
     static uint64 number(Datum element) { return number_of(DatumGetInt32(element)); }
 };
 
-template <>
-struct ArrayForm<SetKind::int8_array> {
+struct Int8Form {
     static constexpr int length = sizeof(int64);
     static constexpr bool by_value = FLOAT8PASSBYVAL;
     static constexpr char alignment = TYPALIGN_DOUBLE;
     static uint64 number(Datum element) { return number_of(DatumGetInt64(element)); }
 };
 
-template <>
-struct ArrayForm<SetKind::text_array> {
+struct TextForm {
     static constexpr int length = -1;
     static constexpr bool by_value = false;
     static constexpr char alignment = TYPALIGN_INT;
@@ -74,15 +77,22 @@ struct ArrayForm<SetKind::text_array> {
     }
 };
 
-template <SetKind kind>
-Elements elements_of(Datum value)
+// Trailing blanks of char(n) are padding.
+struct PaddedForm : TextForm {
+    static uint64 number(Datum element)
+    {
+        auto* text = reinterpret_cast<varlena*>(DatumGetPointer(element));
+        const int length = bpchartruelen(VARDATA_ANY(text), static_cast<int>(VARSIZE_ANY_EXHDR(text)));
+        return hash_of(VARDATA_ANY(text), static_cast<Size>(length));
+    }
+};
+
+template <class Form>
+Elements elements_in(::ArrayType* array)
 {
-    using Form = ArrayForm<kind>;
-    auto* array = reinterpret_cast<::ArrayType*>(PG_DETOAST_DATUM(value));
     Datum* values = nullptr;
     bool* nulls = nullptr;
     int count = 0;
-    // The array may be of a type whose values have the same form, such as varchar[].
     deconstruct_array(array, ARR_ELEMTYPE(array), Form::length, Form::by_value, Form::alignment, &values, &nulls,
                       &count);
     Elements elements = make_elements(static_cast<Size>(count));
@@ -91,6 +101,42 @@ Elements elements_of(Datum value)
     }
     if (count > 0) pfree(values);
     if (count > 0) pfree(nulls);
+    return elements;
+}
+
+// `type`: of the elements, or what a domain is over.
+Elements elements_of_type(::ArrayType* array, Oid type)
+{
+    switch (type) {
+        case INT2OID:
+            return elements_in<Int2Form>(array);
+        case INT4OID:
+            return elements_in<Int4Form>(array);
+        case INT8OID:
+            return elements_in<Int8Form>(array);
+        case TEXTOID:
+        case VARCHAROID:
+            return elements_in<TextForm>(array);
+        case BPCHAROID:
+            return elements_in<PaddedForm>(array);
+        default:
+            break;
+    }
+    const Oid base = getBaseType(type);
+    if (base != type) return elements_of_type(array, base);
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("arrays of type %s are not compared as sets", format_type_be(type)),
+                    errhint("Cast them to an array of integers or of text.")));
+}
+
+template <SetKind kind>
+Elements elements_of(Datum value);
+
+template <>
+Elements elements_of<SetKind::array>(Datum value)
+{
+    auto* array = reinterpret_cast<::ArrayType*>(PG_DETOAST_DATUM(value));
+    const Elements elements = elements_of_type(array, ARR_ELEMTYPE(array));
     if (reinterpret_cast<Pointer>(array) != DatumGetPointer(value)) pfree(array);
     return elements;
 }
@@ -188,9 +234,7 @@ double SetsOf<kind>::distance(Metric metric, Datum a, Datum b)
     return distance;
 }
 
-template struct SetsOf<SetKind::int4_array>;
-template struct SetsOf<SetKind::int8_array>;
-template struct SetsOf<SetKind::text_array>;
+template struct SetsOf<SetKind::array>;
 template struct SetsOf<SetKind::lexemes>;
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// Values of SQL that are sets: arrays of integers and of text, and tsvector. A set becomes its distinct elements, as
+// Values of SQL that are sets: arrays of integers and of strings, and tsvector. A set becomes its distinct elements, as
 // 64-bit numbers in ascending order (protocol/part_rows.h): integers in their own order, texts and lexemes as hashes of
 // their bytes. NULL elements of arrays are left out, and arrays of several dimensions are taken as one list.
 #pragma once
@@ -11,7 +11,8 @@
 namespace pgwarp
 {
 
-enum class SetKind : uint8 { int4_array, int8_array, text_array, lexemes };
+// Arrays tell the type of their elements themselves.
+enum class SetKind : uint8 { array, lexemes };
 
 inline constexpr uint32 max_set_elements = max_list_words / set_words;
 

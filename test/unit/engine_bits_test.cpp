@@ -5,6 +5,7 @@
 
 #include "engine/server/error.h"
 #include "engine_fixture.h"
+#include "methods/description.h"
 
 namespace pgwarp
 {
@@ -95,16 +96,49 @@ TEST(EngineBits, AreServedByTheCpuOnEveryDevice)
         BadRequest);
 }
 
+// Whether a device serves an index of the shape.
+bool serves(const Device& device, Method method, ElementType element, Metric metric)
+{
+    IndexShape shape = TestIndex::random(1, words, Metric::l2, method).shape;
+    shape.element = element;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    bool on_cuda = false;
+    try {
+        device.require_method(shape, MirrorDevice::best, on_cuda);
+        return true;
+    } catch (const BadRequest&) {
+        return false;
+    }
+}
+
+TEST(EngineBits, DevicesServeTheComparisonsOfAMethodAlone)
+{
+    const GpuOfAll device;
+    for (const MethodDescription* method : method_descriptions()) {
+        std::size_t served = 0;
+        for (int element = 1; element <= static_cast<int>(last_element); ++element) {
+            for (int metric = 0; metric <= static_cast<int>(last_metric); ++metric)
+                served += serves(device, method->method, ElementType(element), Metric(metric)) ? 1 : 0;
+        }
+        EXPECT_EQ(served, method->comparisons.size()) << method->name;
+        for (const Comparison& comparison : method->comparisons)
+            EXPECT_TRUE(serves(device, method->method, comparison.element, comparison.metric)) << method->name;
+    }
+    EXPECT_FALSE(serves(device, Method::ivfadc, ElementType::float32, Metric::l1));
+    EXPECT_FALSE(serves(device, Method::exact, ElementType::text, Metric::edit));
+    EXPECT_FALSE(serves(device, Method::matchcount, ElementType::attribute_set, Metric::set_jaccard));
+    EXPECT_FALSE(serves(device, Method::matchcount, ElementType::bag, Metric::overlap));
+}
+
 TEST(EngineBits, MetricsAreOfTheElementsTheyCompare)
 {
     TestServer server;
     TestIndex index = bit_index(Method::exact, Metric::l2, 1);
-    EngineClient first(server.path());
-    EXPECT_THROW(begin_build(first, index), ConnectionLost);
+    EngineClient client(server.path());
+    EXPECT_THROW(begin_build(client, index), EngineError);
     index.shape.metric = static_cast<std::uint8_t>(Metric::jaccard);
     index.shape.element = ElementType::float32;
-    EngineClient second(server.path());
-    EXPECT_THROW(begin_build(second, index), ConnectionLost);
+    EXPECT_THROW(begin_build(client, index), EngineError);
 }
 
 }  // namespace

@@ -275,42 +275,6 @@ TEST(EngineFuzz, DecodersAcceptWhatIsRightAndThrowOtherwise)
     EXPECT_GT(refused, 10000U);
 }
 
-bool accepts_shape(Method method, ElementType element, Metric metric)
-{
-    BuildBeginRequest request = {};
-    request.shape.method = method;
-    request.shape.element = element;
-    request.shape.metric = static_cast<std::uint8_t>(metric);
-    request.shape.dimensions = 4;
-    try {
-        decode_build_begin(as_bytes(request));
-        return true;
-    } catch (const Malformed&) {
-        return false;
-    } catch (const BadRequest&) {
-        return false;
-    }
-}
-
-TEST(EngineFuzz, DecodersAcceptTheComparisonsOfAMethodAlone)
-{
-    for (const MethodDescription* method : method_descriptions()) {
-        std::size_t accepted = 0;
-        for (int element = 1; element <= static_cast<int>(last_element); ++element) {
-            for (int metric = 0; metric <= static_cast<int>(last_metric) + 1; ++metric)
-                accepted += accepts_shape(method->method, ElementType(element), Metric(metric)) ? 1 : 0;
-        }
-        EXPECT_EQ(accepted, method->comparisons.size()) << method->name;
-        for (const Comparison& comparison : method->comparisons)
-            EXPECT_TRUE(accepts_shape(method->method, comparison.element, comparison.metric)) << method->name;
-    }
-    EXPECT_TRUE(accepts_shape(Method::ivfadc, ElementType::float32, Metric::l2));
-    EXPECT_FALSE(accepts_shape(Method::ivfadc, ElementType::float32, Metric::l1));
-    EXPECT_FALSE(accepts_shape(Method::exact, ElementType::text, Metric::edit));
-    EXPECT_FALSE(accepts_shape(Method::matchcount, ElementType::attribute_set, Metric::set_jaccard));
-    EXPECT_FALSE(accepts_shape(Method::matchcount, ElementType::bag, Metric::overlap));
-}
-
 TEST(EngineFuzz, ReaderHoldsItsLimits)
 {
     Random random(2);

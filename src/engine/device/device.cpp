@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/server/log.h"
+#include "methods/comparisons.h"
 #include "numeric/distance.h"
 
 namespace pgwarp
@@ -135,9 +136,10 @@ bool device_serves(const MethodFactory& method, const IndexShape& shape)
 const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const MethodDescription* description = find_description(shape.method);
-    // A method without a description makes no index, and takes dense rows.
-    if (description != nullptr ? !takes_elements(*description, shape.element) : is_list(shape.element))
-        throw BadRequest("this index method takes no rows of such elements");
+    // A method without a description, such as k-means, makes no index, and takes dense rows.
+    if (description != nullptr ? !compares(*description, shape.element, static_cast<Metric>(shape.metric))
+                               : is_list(shape.element))
+        throw BadRequest("this index method compares no such rows by such a metric");
     const MethodFactory* found = method(shape.method, on, on_cuda);
     if (on_cuda && !device_serves(*found, shape)) found = method(shape.method, MirrorDevice::cpu, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "methods/comparisons.h"
 #include "methods/errors.h"
+#include "numeric/metric.h"
 
 namespace pgwarp
 {
@@ -63,10 +63,6 @@ void check_shape(const IndexShape& shape)
     require(shape.element >= ElementType::float32 && shape.element <= last_element, "unknown element type");
     require(shape.attribute_count <= max_attributes, "rows with too many attributes");
     require(shape.metric <= static_cast<std::uint8_t>(last_metric), "unknown metric");
-    // Methods without a description, such as k-means, compare rows by no metric. Unknown methods are refused later.
-    const MethodDescription* method = find_description(shape.method);
-    if (method != nullptr && !compares(*method, shape.element, static_cast<Metric>(shape.metric)))
-        throw BadRequest("the method does not compare such rows by this metric");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");

@@ -74,6 +74,8 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
+-- a bound that ends the scan, of a search that takes none
+SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i WHERE i.v <-> q.v <= 1000 ORDER BY i.v <-> q.v LIMIT 3) n');
 SET pgwarp.batch_size = 2;
 SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
 RESET pgwarp.batch_size;

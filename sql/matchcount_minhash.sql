@@ -18,7 +18,7 @@ CREATE FUNCTION document(integer[]) RETURNS tsvector AS $$SELECT CASE WHEN $1 IS
 CREATE TABLE items (id integer PRIMARY KEY, kind integer, i4 int4[], i8 int8[], t text[], d tsvector);
 INSERT INTO items SELECT i, i % 10, s, wide(s), words(s), document(s) FROM generate_series(1, 1200) i, made_set(i) s;
 CREATE TABLE queries (i4 int4[], i8 int8[], t text[], d tsvector);
-INSERT INTO queries SELECT s, wide(s), words(s), document(s) FROM generate_series(5001, 5030) i, made_set(i) s WHERE s IS NOT NULL;
+INSERT INTO queries SELECT s, wide(s), words(s), document(s) FROM generate_series(5001, 5012) i, made_set(i) s WHERE s IS NOT NULL;
 INSERT INTO queries VALUES ('{}', '{}', '{}', '');
 ANALYZE items, queries;
 CREATE INDEX items_i4 ON items USING matchcount (i4 int4_array_minhash_ops);
@@ -69,7 +69,7 @@ SELECT * FROM all_recalls();
 SELECT relname, live_rows, dead_rows FROM pg_index JOIN pg_class c ON c.oid = indexrelid, pgwarp_check(c.oid, true) WHERE indrelid = 'items'::regclass AND relname <> 'items_pkey' ORDER BY 1;
 
 -- estimates are within their error
-SELECT count(*) > 500 AS many, count(*) FILTER (WHERE abs(e.similarity - (1 - (i.i4 <%> q.i4))) <= e.error) >= 0.94 * count(*) AS right, count(DISTINCT e.error) AS errors
+SELECT count(*) > 200 AS many, count(*) FILTER (WHERE abs(e.similarity - (1 - (i.i4 <%> q.i4))) <= e.error) >= 0.94 * count(*) AS right, count(DISTINCT e.error) AS errors
 	FROM queries q, LATERAL matchcount_estimate('items_i4', q.i4, 50) e JOIN items i ON i.ctid = e.tid;
 SELECT bool_and(similarity > 0.8) AS own FROM items i, LATERAL matchcount_estimate('items_d', i.d, 1) WHERE i.id IN (4, 5, 6);
 SELECT bool_and(similarity = 1) AS equal FROM items i, LATERAL matchcount_estimate('items_i8', i.i8, 1) WHERE i.id IN (4, 5, 6);
@@ -97,5 +97,6 @@ SELECT * FROM matchcount_estimate('items_exact', '{1}'::int4[]);
 SELECT * FROM matchcount_estimate('items_i8', '{1}'::int4[]);
 SELECT * FROM matchcount_estimate('items_i4', '[1]'::vector);
 SELECT * FROM matchcount_estimate('items_i4', ARRAY(SELECT generate_series(1, 32769)));
-DROP FUNCTION all_recalls, recall, distances, document, words, wide, made_set, plan_of;
+
+DROP FUNCTION made_set, wide, words, document, distances, recall, all_recalls, plan_of;
 DROP TABLE items, queries, few;

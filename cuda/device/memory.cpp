@@ -60,8 +60,8 @@ cudaError_t MemoryPool::try_allocate(void*& memory, std::size_t bytes, const cha
     {
         std::lock_guard lock(mutex_);
         if (budget_ != 0 && used_ + bytes > limit()) return cudaErrorMemoryAllocation;
+        used_by_name_[name] += bytes;  // may throw
         used_ += bytes;
-        used_by_name_[name] += bytes;
     }
     const cudaError_t code = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
     if (code == cudaSuccess) return code;

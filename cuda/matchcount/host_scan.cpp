@@ -77,9 +77,9 @@ private:
     {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < places.size(); ++i) {
+            if (distances[i] > limit) continue;
             const RowResult found{static_cast<double>(distances[i]), texts_.row(places[i])};
-            if (distances[i] > limit || bit_is_set(query_.dead, found.row)) continue;
-            if (comes_before(query_.after, found)) first_.offer(found);
+            if (!bit_is_set(query_.dead, found.row) && comes_before(query_.after, found)) first_.offer(found);
         }
         if (first_.full()) limit_.store(static_cast<std::uint32_t>(first_.last_distance()), std::memory_order_relaxed);
     }

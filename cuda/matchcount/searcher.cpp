@@ -1,6 +1,7 @@
 // The searcher of text on the device. Few queries stay with the host: very long ones, those whose results may lie among
 // very long texts, and those with very many results of one distance.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -37,6 +38,17 @@ std::uint32_t length_of(const SearchBatch& batch, std::uint32_t query)
 bool is_one_round(const SearchBatch& batch)
 {
     return batch.settings.get(matchcount_one_round, 0) != 0;
+}
+
+// Returns the least key (text_view.h) of a result behind `after`. Between two distances, all rows of the smaller one
+// are before it.
+std::uint64_t first_key_behind(const RowResult& after)
+{
+    constexpr double most = 1U << 31;  // no distance reaches it
+    if (after.distance < 0) return 0;
+    const double distance = std::ceil(std::min(after.distance, most));
+    const std::uint64_t key = static_cast<std::uint64_t>(distance) << 32;
+    return distance == after.distance ? (key | after.row) + 1 : key;
 }
 
 // Queries of a batch: those that the device answers, and the host's.
@@ -197,9 +209,9 @@ TextPlan DeviceTextSearcher::plan_search(const SearchBatch& batch, std::span<con
     plan.ordered = false;
     plan.k = std::min(batch.k, texts_.count());
     plan.wide = mirror_->alphabet().shares();
-    for (const std::uint32_t number : numbers) plan.longest = std::max(plan.longest, length_of(batch, number));
     plan.one_round = is_one_round(batch) && after.distance < 0;
-    if (after.distance >= 0) plan.first_key = (static_cast<std::uint64_t>(after.distance) << 32 | after.row) + 1;
+    for (const std::uint32_t number : numbers) plan.longest = std::max(plan.longest, length_of(batch, number));
+    plan.first_key = first_key_behind(after);
     plan.count = 1;
     TextSession::reserve(plan);
     const std::size_t most_by_room = std::min(most_chunk_bytes, room / 2) / plan.workspace;

@@ -1,6 +1,8 @@
 #include "matchcount/text_mirror.h"
 
 #include <algorithm>
+#include <limits>
+#include <new>
 
 #include "device/carver.h"
 #include "device/wait.h"
@@ -22,7 +24,7 @@ struct HostTexts {
     BulkVector<std::uint8_t> ids;
     BulkVector<std::uint8_t> counts;
     std::vector<std::uint32_t> first_of_length;
-    BulkVector<std::uint32_t> wide_begins;
+    BulkVector<std::uint64_t> wide_begins;
     BulkVector<std::uint32_t> wide;
 };
 
@@ -33,13 +35,16 @@ void place_texts(const matchcount::TextsByLength& texts, HostTexts& host)
     host.rows.resize(count);
     host.begins.resize(std::size_t{count} + 1);
     host.counts.resize(std::size_t{count} * groups);
-    host.begins[0] = 0;
+    std::uint64_t end = 0;
     for (std::uint32_t place = 0; place < count; ++place) {
         host.lengths[place] = texts.length(place);
         host.rows[place] = texts.row(place);
-        host.begins[place + 1] = host.begins[place] + (host.lengths[place] + 15) / 16;
+        host.begins[place] = static_cast<std::uint32_t>(end);
+        end += (host.lengths[place] + 15) / 16;
     }
-    host.ids.resize(std::size_t{host.begins[count]} * 16);
+    if (end > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();  // the CPU serves them
+    host.begins[count] = static_cast<std::uint32_t>(end);
+    host.ids.resize(end * 16);
     const std::uint32_t longest = count > 0 ? host.lengths[count - 1] : 0;
     for (std::uint32_t length = 0; length <= longest + 1; ++length)
         host.first_of_length.push_back(std::min(texts.first_of_length(length), count));
@@ -69,7 +74,7 @@ void copy_ambiguous(const matchcount::TextsByLength& texts, HostTexts& host)
 {
     host.wide_begins.resize(host.lengths.size());
     for (std::uint32_t place = 0; place < host.lengths.size(); ++place) {
-        host.wide_begins[place] = static_cast<std::uint32_t>(host.wide.size());
+        host.wide_begins[place] = host.wide.size();
         if ((host.lengths[place] & text_is_ambiguous) == 0) continue;
         const TextView text = texts.text(place);
         for (std::uint32_t i = 0; i < text.length; ++i) host.wide.push_back(text[i]);

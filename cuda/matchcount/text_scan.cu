@@ -41,6 +41,11 @@ __device__ TextTiles tiles_of_warp(const TextsView& texts, const Query& query, s
     return {texts, query.length, gap, warp, parts * gridDim.x * block_warps};
 }
 
+__device__ bool is_dead(const TextsView& texts, std::uint32_t place)
+{
+    return texts.dead != nullptr && (texts.dead[place / 64] >> place % 64 & 1) != 0;
+}
+
 __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView texts, const TextQueries queries)
 {
     __shared__ std::uint32_t bins[33];
@@ -57,7 +62,7 @@ __global__ void __launch_bounds__(block_threads) survey_kernel(const TextsView t
         if (place == TextTiles::no_place) continue;
         const std::uint32_t length = texts.lengths[place] & ~text_is_ambiguous;
         const std::uint32_t bound = least_distance(counts, query.length, load_counts(texts, place), length);
-        if (bound <= most) atomicAdd(&counted[bound], 1U);
+        if (bound <= most && !is_dead(texts, place)) atomicAdd(&counted[bound], 1U);
     }
     __syncthreads();
     if (threadIdx.x < TextQueries::bounds && counted[threadIdx.x] > 0) {
@@ -167,9 +172,8 @@ __device__ void compare_tiles(const TextsView& texts, const Query& query, const 
             if (place != TextTiles::no_place) {
                 const std::uint32_t length = texts.lengths[place] & ~text_is_ambiguous;
                 const std::uint32_t bound = least_distance(counts, query.length, load_counts(texts, place), length);
-                const bool dead = texts.dead != nullptr && (texts.dead[place / 64] >> place % 64 & 1) != 0;
                 gap = max(length, query.length) - min(length, query.length);
-                kept = bound >= least && bound <= limit && !dead;
+                kept = bound >= least && bound <= limit && !is_dead(texts, place);
             }
             // The texts behind are as far as the nearest one of this tile.
             if (__shfl_sync(all_lanes, gap, 0) > limit) end = 0;

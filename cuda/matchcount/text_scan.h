@@ -2,10 +2,10 @@
 // bounds the distance of every text of a near length by the numbers of its characters (character_counts.h), which takes
 // a few instructions, and compares those that the bound leaves.
 //
-// A search has these steps: survey() counts the bounds of a sample of texts. compare(near) compares the texts of the
-// smallest bounds; the k-th distance so far is the limit. compare(rest) compares the others whose bound is at most the
-// limit, nearest lengths first; the limit falls with the k-th distance. finish() writes the k first results. A search
-// of one round leaves out compare(rest).
+// A search has these steps: survey() counts the bounds of a sample of live texts. compare(near) compares the texts of
+// the smallest bounds; the k-th distance so far is the limit. compare(rest) compares the others whose bound is at most
+// the limit, nearest lengths first; the limit falls with the k-th distance. finish() writes the k first results. A
+// search of one round leaves out compare(rest).
 #pragma once
 
 #include <cuda_runtime_api.h>

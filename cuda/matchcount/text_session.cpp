@@ -12,7 +12,8 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr double launch_time = 2e-3;  // seconds: other searches wait for running blocks
+constexpr double launch_time = 2e-3;            // seconds: other searches wait for running blocks
+constexpr std::size_t launches_at_a_time = 32;  // between two polls for cancellation
 
 }  // namespace
 
@@ -49,8 +50,19 @@ void TextSession::read(std::uint32_t* to, const std::uint32_t* from)
 
 void TextSession::launch(TextStep step, std::span<const double> seconds)
 {
-    for (const TextLaunch& launch : plan_text_launches(seconds, launch_time))
+    std::size_t launched = 0;
+    for (const TextLaunch& launch : plan_text_launches(seconds, launch_time)) {
+        if (launched == launches_at_a_time) wait();
+        launched = launched % launches_at_a_time + 1;
         compare_texts(context_, step, texts_, queries_, launch, plan_.longest, chunk_.stream);
+    }
+}
+
+void TextSession::wait()
+{
+    run_overlapped(batch_.overlapped_work);
+    wait_for(chunk_.stream, "waiting for distances");
+    batch_.check_cancel();
 }
 
 void TextSession::run(const TextAlphabet& alphabet)
@@ -96,9 +108,7 @@ void TextSession::launch_rest_by_limits()
 {
     read(written_.limits, queries_.limits);
     read(written_.near, queries_.near);
-    run_overlapped(batch_.overlapped_work);
-    wait_for(chunk_.stream, "waiting for distances");
-    batch_.check_cancel();
+    wait();
     auto* const chosen = const_cast<std::uint32_t*>(written_.rest);
     std::vector<double> seconds;
     for (std::uint32_t i = 0; i < plan_.count; ++i) {

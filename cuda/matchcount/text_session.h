@@ -20,12 +20,13 @@ public:
                 const Chunk& chunk, const SearchBatch& batch);
 
     // Enqueues all steps. Before the last step it waits for the others, unless the chunk is small: the distances so far
-    // tell which queries need that step, and how long it takes. Then it runs the batch's overlapped work. Throws
-    // Cancelled.
+    // tell which queries need that step, and how long it takes. It also waits after some launches each, so that a
+    // search ends soon after it is cancelled. The batch's overlapped work runs meanwhile. Throws Cancelled.
     void run(const TextAlphabet& alphabet);
 
 private:
     void launch(TextStep step, std::span<const double> seconds);
+    void wait();
     void launch_rest_of_all();
     void launch_rest_by_limits();
     bool ends_after_near(std::size_t i) const;

@@ -27,7 +27,7 @@ struct TextsView {
     const std::uint32_t* first_of_length = nullptr;  // [longest + 2], places
     const std::uint8_t* groups = nullptr;            // [256], of ids
     // The characters of ambiguous texts, from wide_begins[place] on; null where no text is ambiguous.
-    const std::uint32_t* wide_begins = nullptr;
+    const std::uint64_t* wide_begins = nullptr;
     const std::uint32_t* wide = nullptr;
     const std::uint64_t* dead = nullptr;  // bit i: place i; may be null
 };

@@ -188,22 +188,22 @@ __device__ __forceinline__ bool append_quickly(const float (&scores)[scores_per_
 #pragma unroll
     for (int i = 1; i < scores_per_thread; i++) nearest = fminf(nearest, scores[i]);
     if (!(nearest <= bound)) return true;
-    unsigned passing = 0;
+    unsigned below = 0, equal = 0;
 #pragma unroll
-    for (int i = 0; i < scores_per_thread; i++)
-        if (scores[i] <= bound) passing |= 1u << i;
+    for (int i = 0; i < scores_per_thread; i++) {
+        below |= scores[i] < bound ? 1u << i : 0u;
+        equal |= scores[i] == bound ? 1u << i : 0u;
+    }
     const auto key_at = [&](unsigned i) {
         return make_key(pick(scores, i), row.id(position + i / 4 * (4 * threads) + i % 4));
     };
-    if (nearest == bound) return append_ties<with_ids>(passing, threshold, key_at, keys, capacity, count);
-    // Ties beside a smaller score may pass too: finish_row() removes them.
-    unsigned slot = atomicAdd(count, static_cast<unsigned>(__popc(passing)));
-    if (slot + __popc(passing) > capacity) return false;
-    do {
-        keys[slot++] = key_at(__ffs(static_cast<int>(passing)) - 1);
-        passing &= passing - 1;
-    } while (passing != 0);
-    return true;
+    // No tie of a larger id passes: the number of keys tells whether the threshold was high enough.
+    const bool fits = append_ties<with_ids>(equal, threshold, key_at, keys, capacity, count);
+    if (below == 0) return fits;
+    unsigned slot = atomicAdd(count, static_cast<unsigned>(__popc(below)));
+    if (slot + __popc(below) > capacity) return false;
+    for (; below != 0; below &= below - 1) keys[slot++] = key_at(__ffs(static_cast<int>(below)) - 1);
+    return fits;
 }
 
 // One pass with a fixed threshold. Returns the number of keys that passed, which exceeds the capacity where they did

@@ -1,12 +1,17 @@
 // Sets and attributes of matchcount on the device: the answers of the CPU, in every order of equal counts.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <limits>
 #include <thread>
 
 #include "both_searchers.h"
 #include "matchcount/part_search.h"
 #include "methods/matchcount/matchcount.h"
 #include "part_fixture.h"
+#include "protocol/format.h"
+#include "protocol/part_rows.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 
@@ -242,6 +247,41 @@ TEST(DeviceSets, ShortMemoryIsGivenBack)
     EXPECT_LT(loads, 9);
 }
 
+// Threads whose searches have not enough memory together: each is answered, or fails.
+TEST(DeviceSets, SearchesShareShortMemory)
+{
+    const OwnedRows rows = random_sets(100000, 10, 2000, 41);
+    cuda::Context context(0, std::uint64_t{40} << 20);
+    std::atomic<int> answers{0};
+    {
+        BothIndexes both(ElementType::set, rows, context);
+        std::vector<std::thread> threads;
+        for (unsigned number = 0; number < 6; ++number)
+            threads.emplace_back([&both, &answers, number] {
+                std::mt19937_64 random(number);
+                const OwnedRows queries = random_sets(1 + 60 * number, 10, 2000, 42 + number);
+                for (int round = 0; round < 12; ++round) {
+                    const std::vector<std::uint64_t> dead = random_dead(100000, random);
+                    SearchBatch batch = batch_of(queries, 1 + random() % 3000);
+                    batch.dead = dead;
+                    batch.dead_version = new_bitmap_version();
+                    try {
+                        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                        ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {-2, 500}));
+                        ++answers;
+                    } catch (const std::bad_alloc&) {
+                    }
+                }
+            });
+        for (std::thread& thread : threads) thread.join();
+        SearchBatch batch = batch_of(rows, 10);
+        batch.count = 50;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_EQ(context.pool().used(), 0U);
+}
+
 // A continuation takes the memory that other searches left idle.
 TEST(DeviceSets, ContinuationsTakeIdleMemory)
 {
@@ -263,6 +303,102 @@ TEST(DeviceSets, ContinuationsTakeIdleMemory)
     const std::uint64_t left = wanted - idle - idle / 2;
     const cuda::DeviceArray<std::byte> others(context.pool(), context.pool().room() - left, "test", stream);
     ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(inner, {-1, 0}));
+}
+
+// Sets of 65,536 words and queries of as many, one row, and as many results as any search has.
+TEST(DeviceSets, LargestListsEqualTheCpus)
+{
+    std::mt19937_64 random(33);
+    constexpr std::size_t most = max_list_words / set_words;
+    Set largest;
+    while (largest.size() < most) largest.insert(random() % (8 * most));
+    Set others = largest;
+    others.erase(others.begin());
+    others.insert(9 * most);
+    for (const std::size_t more : {0, 70000}) {
+        std::vector<Set> sets = {largest};
+        if (more > 0) sets.push_back(others);
+        for (std::size_t i = 0; i < more; ++i) sets.push_back(random_set(random, 3, 8 * most));
+        BothIndexes both(ElementType::set, rows_of_parts(sets));
+        const OwnedRows queries =
+            rows_of_parts(std::vector<Set>{largest, others, {}, random_set(random, 20000, 8 * most)});
+        for (const std::uint32_t k : {1U, 100U, max_k}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+        SearchBatch batch = batch_of(queries, max_k);
+        ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {-static_cast<double>(most), 0}));
+        ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {0, 0xffffffff}));
+        set_within(&batch.settings, -static_cast<double>(most - 1));
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+}
+
+// Cursors between two counts and beyond all of them.
+TEST(DeviceSets, ContinuationsBehindAnyDistance)
+{
+    BothIndexes both(ElementType::set, random_sets(500, 8, 40, 34));
+    const OwnedRows queries = random_sets(1, 20, 40, 35);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (const double distance : {-1e300, -2147483648.0, -3.0, -2.5, -0.5, -0.0, 0.0, 0.5, infinity})
+        for (const std::uint32_t row : {0U, 250U, 0xffffffffU})
+            ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch_of(queries, 20), {distance, row}))
+                << distance << ", " << row;
+}
+
+// A search that is cancelled while the device works leaves nothing behind: the next one is right.
+TEST(DeviceSets, SearchesMayBeCancelledAnyTime)
+{
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    BothIndexes both(ElementType::set, random_sets(300000, 12, 300, 36), context);
+    const OwnedRows many = random_sets(20000, 12, 320, 37);
+    int cancelled = 0;
+    for (int round = 0; round < 12; ++round) {
+        CancelToken cancel;
+        SearchBatch batch = batch_of(many, 20);
+        batch.cancel = &cancel;
+        std::thread other([&cancel, round] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
+            cancel.cancel();
+        });
+        std::vector<std::vector<RowResult>> found;
+        try {
+            both.device().search(batch, found, both.pool());
+        } catch (const Cancelled&) {
+            ++cancelled;
+        }
+        other.join();
+        batch.cancel = nullptr;
+        batch.count = 10;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+    EXPECT_GT(cancelled, 0);
+}
+
+// Tombstones grow from search to search of several threads, which share a version now and then.
+TEST(DeviceSets, TombstonesGrowUnderSearches)
+{
+    const OwnedRows rows = random_sets(70000, 8, 300, 38);
+    BothIndexes both(ElementType::set, rows);
+    std::mt19937_64 random(39);
+    std::vector<std::vector<std::uint64_t>> dead(12, std::vector<std::uint64_t>((70000 + 63) / 64));
+    std::vector<std::uint64_t> versions;
+    for (std::size_t i = 0; i < dead.size(); ++i) {
+        if (i > 0) dead[i] = dead[i - 1];
+        for (int more = 0; more < 4000; ++more) set_bit(dead[i], random() % 70000);
+        versions.push_back(new_bitmap_version());
+    }
+    const OwnedRows queries = random_sets(40, 6, 320, 40);
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([&] {
+            for (std::size_t at = next++; at < 48; at = next++) {
+                const std::size_t i = at / 4 - (at % 5 == 0 && at >= 4 ? 1 : 0);  // some searches began earlier
+                SearchBatch batch = batch_of(queries, 50);
+                batch.dead = dead[i];
+                batch.dead_version = versions[i];
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
 }
 
 TEST(DeviceSets, CostsGrowWithQueries)

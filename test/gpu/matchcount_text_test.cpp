@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
 #include <utility>
 
 #include "both_searchers.h"
 #include "matchcount/text_alphabet.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/one_round.h"
+#include "protocol/format.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
 #include "text_fixture.h"
@@ -31,14 +35,23 @@ IndexShape text_shape()
 class BothIndexes : public BothSearchers
 {
 public:
-    explicit BothIndexes(const OwnedRows& rows)
+    explicit BothIndexes(const OwnedRows& rows, cuda::Context& context = shared_context())
     {
         const std::vector<ArrayShape> arrays = arrays_of(rows);
         set(matchcount::make_text_searcher(text_shape(), {}, arrays),
-            cuda::make_text_searcher(shared_context(), text_shape(), arrays));
+            cuda::make_text_searcher(context, text_shape(), arrays));
         load(rows, arrays);
     }
 };
+
+// One of `one_of` rows is dead.
+std::vector<std::uint64_t> random_dead(std::size_t rows, unsigned one_of, std::mt19937& random)
+{
+    std::vector<std::uint64_t> dead((rows + 63) / 64);
+    for (std::size_t i = 0; i < rows; ++i)
+        if (random() % one_of == 0) set_bit(dead, i);
+    return dead;
+}
 
 // Texts of one index for a test: few letters or many, of any width, some of them edits of others.
 class RandomTexts
@@ -89,11 +102,9 @@ TEST(DeviceText, RandomCasesEqualTheCpus)
         const std::vector<Text> rows = texts.some(random() % (seed % 8 == 0 ? 3 : 200));
         BothIndexes both(text_rows(rows));
         const OwnedRows queries = text_rows(texts.queries(rows, queries_each));
-        std::vector<std::uint64_t> dead((rows.size() + 63) / 64);
         SearchBatch batch = batch_of(queries, 1 + random() % (seed % 4 == 0 ? 2 * rows.size() + 1 : 12));
+        const std::vector<std::uint64_t> dead = random_dead(rows.size(), 4, random);
         if (seed % 3 == 0 && !rows.empty()) {
-            for (std::size_t i = 0; i < rows.size(); ++i)
-                if (random() % 4 == 0) set_bit(dead, i);
             batch.dead = dead;
             batch.dead_version = new_bitmap_version();
         }
@@ -264,6 +275,192 @@ TEST(DeviceText, OneRoundCompletesBoundsAndPages)
     batch.count = 1;
     batch.k = static_cast<std::uint32_t>(rows.size());
     both.expect_same(batch);
+}
+
+// Of 100 rows 95 are dead: a page of one round is still the beginning of a larger one.
+TEST(DeviceText, OneRoundLooksForLiveRows)
+{
+    std::mt19937 random(17);
+    std::vector<Text> rows;
+    while (rows.size() < 60000) rows.push_back(random_text(random, 30 + random() % 30, 12));
+    std::vector<Text> asked;
+    while (asked.size() < 200) asked.push_back(random_text(random, 35 + random() % 20, 12));
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(asked);
+    std::vector<std::uint64_t> dead = random_dead(rows.size(), 20, random);
+    for (std::uint64_t& word : dead) word = ~word;
+    const std::uint64_t version = new_bitmap_version();
+    std::vector<std::vector<std::vector<RowResult>>> pages;
+    for (const std::uint32_t k : {10, 100, 300}) {
+        SearchBatch batch = batch_of(queries, k);
+        batch.settings.set(matchcount_one_round, 1);
+        batch.dead = dead;
+        batch.dead_version = version;
+        both.device().search(batch, pages.emplace_back(), both.pool());
+    }
+    for (std::size_t q = 0; q < asked.size(); ++q) {
+        SCOPED_TRACE("query " + std::to_string(q));
+        for (const RowResult& result : pages[2][q]) ASSERT_FALSE(bit_is_set(dead, result.row));
+        for (std::size_t page = 0; page < 2; ++page) {
+            const std::size_t size = pages[page][q].size();
+            ASSERT_LE(size, pages[2][q].size());
+            ASSERT_NO_FATAL_FAILURE(expect_equal(pages[page][q], {pages[2][q].begin(), pages[2][q].begin() + size}));
+        }
+    }
+}
+
+// Cursors between two distances and beyond all of them.
+TEST(DeviceText, ContinuationsBehindAnyDistance)
+{
+    RandomTexts texts(21, 30);
+    const std::vector<Text> rows = texts.some(500);
+    BothIndexes both(text_rows(rows));
+    const OwnedRows queries = text_rows(texts.queries(rows, 1));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (const double distance : {from_front, -1.0, -0.0, 0.5, 4.0, 4.5, 2147483647.5, 4294967296.0, 1e300, infinity})
+        for (const std::uint32_t row : {0U, 250U, 0xffffffffU})
+            ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch_of(queries, 20), {distance, row}))
+                << distance << ", " << row;
+}
+
+// The longest texts and queries that the device takes, longer ones, and none.
+TEST(DeviceText, TextsAndQueriesOfLimitingLengths)
+{
+    std::mt19937 random(23);
+    std::vector<Text> rows = {U"", U"a"};
+    for (const std::size_t length : {507, 508, 508, 509, 1999, 2000, 2000, 2001, 65535})
+        rows.push_back(random_text(random, length, 3));
+    const OwnedRows queries = text_rows(rows);
+    const std::vector<Text> longest(rows.end() - 2, rows.end());
+    for (const std::vector<Text>& some : std::vector<std::vector<Text>>{rows, longest, {U"", U"a"}, {U""}, {}}) {
+        BothIndexes both(text_rows(some));
+        for (const std::uint32_t k : {1U, max_k}) ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, k)));
+    }
+}
+
+// Threads with other k, reaches and dead rows each.
+TEST(DeviceText, SearchesAtATimeEqualTheCpus)
+{
+    RandomTexts texts(25, 40);
+    const std::vector<Text> rows = texts.some(5000);
+    BothIndexes both(text_rows(rows));
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([&both, &rows, number] {
+            RandomTexts own(30 + number, 40);
+            const OwnedRows queries = text_rows(own.queries(rows, 1 + 40 * number));
+            for (unsigned round = 0; round < 8; ++round) {
+                const std::vector<std::uint64_t> dead = random_dead(rows.size(), 2 + round, own.random());
+                SearchBatch batch = batch_of(queries, 1 + own.random()() % 300);
+                if (round % 2 == 0) set_within(&batch.settings, static_cast<double>(own.random()() % 9));
+                batch.dead = dead;
+                batch.dead_version = round % 4 == 3 ? 0 : new_bitmap_version();
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// With any budget a search is answered, or fails and leaves no memory taken.
+TEST(DeviceText, ShortMemoryIsGivenBack)
+{
+    RandomTexts texts(27, 40);
+    const std::vector<Text> rows = texts.some(20000);
+    const OwnedRows queries = text_rows(texts.queries(rows, 300));
+    const std::vector<std::uint64_t> dead = random_dead(rows.size(), 3, texts.random());
+    const OwnedRows loaded = text_rows(rows);
+    int loads = 0;
+    int answers = 0;
+    for (const std::uint64_t kibibytes : {64, 1000, 1400, 1600, 1800, 2000, 2500, 3000, 4000, 20000}) {
+        SCOPED_TRACE(std::to_string(kibibytes) + " KiB");
+        cuda::Context context(0, kibibytes << 10);
+        try {
+            BothIndexes both(loaded, context);
+            ++loads;
+            for (const std::uint32_t k : {500, 10}) {
+                SearchBatch batch = batch_of(queries, k);
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                batch.dead = dead;
+                batch.dead_version = new_bitmap_version();
+                ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+                ASSERT_NO_FATAL_FAILURE(both.expect_same_continuation(batch, {3, 9}));
+            }
+            ++answers;
+        } catch (const std::bad_alloc&) {
+        }
+        EXPECT_EQ(context.pool().used(), 0U);
+    }
+    EXPECT_GT(answers, 0);
+    EXPECT_LT(loads, 10);
+}
+
+// A search that is cancelled while the device works leaves nothing behind: the next one is right.
+TEST(DeviceText, SearchesMayBeCancelledAnyTime)
+{
+    std::mt19937 random(29);
+    std::vector<Text> rows;
+    while (rows.size() < 50000) rows.push_back(random_text(random, 20 + random() % 30, 8));
+    cuda::Context context(0, std::uint64_t{1} << 30);
+    BothIndexes both(text_rows(rows), context);
+    std::vector<Text> asked;
+    while (asked.size() < 9000) asked.push_back(edited(random, rows[random() % rows.size()], random() % 12, 8));
+    const OwnedRows many = text_rows(asked);
+    int cancelled = 0;
+    for (int round = 0; round < 12; ++round) {
+        CancelToken cancel;
+        SearchBatch batch = batch_of(many, 5);
+        batch.cancel = &cancel;
+        std::thread other([&cancel, round] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
+            cancel.cancel();
+        });
+        std::vector<std::vector<RowResult>> found;
+        try {
+            both.device().search(batch, found, both.pool());
+        } catch (const Cancelled&) {
+            ++cancelled;
+        }
+        other.join();
+        batch.cancel = nullptr;
+        batch.count = 20;
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch));
+    }
+    EXPECT_GT(cancelled, 0);
+}
+
+// Seconds of work on the device end soon after the search is cancelled.
+TEST(DeviceText, CancelledSearchesEndSoon)
+{
+    std::mt19937 random(31);
+    std::vector<Text> rows;
+    while (rows.size() < 100000) rows.push_back(random_text(random, 480 + random() % 20, 4));
+    const OwnedRows texts = text_rows(rows);
+    rows.resize(4096);
+    for (Text& text : rows) text = random_text(random, 490, 4);
+    const OwnedRows queries = text_rows(rows);
+    const std::vector<ArrayShape> arrays = arrays_of(texts);
+    const std::unique_ptr<Searcher> searcher = cuda::make_text_searcher(shared_context(), text_shape(), arrays);
+    for (const ArrayShape& array : arrays) {
+        std::vector<std::byte> bytes(array.bytes());
+        read_list_array(texts.view(), array.name, 0, bytes);
+        searcher->write(array.name, 0, bytes);
+    }
+    ThreadPool pool(0);
+    searcher->finish_load(pool);
+    SearchBatch batch = batch_of(queries, 10);
+    CancelToken cancel;
+    batch.cancel = &cancel;
+    std::chrono::steady_clock::time_point cancelled;
+    std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        cancelled = std::chrono::steady_clock::now();
+        cancel.cancel();
+    });
+    std::vector<std::vector<RowResult>> found;
+    EXPECT_THROW(searcher->search(batch, found, pool), Cancelled);
+    const auto ended = std::chrono::steady_clock::now();
+    other.join();
+    EXPECT_LT(std::chrono::duration<double>(ended - cancelled).count(), 0.5);
 }
 
 TEST(DeviceText, CancelledSearchesThrow)

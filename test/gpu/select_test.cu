@@ -235,6 +235,30 @@ TEST_F(SelectTest, MisleadingSamples)
             }
 }
 
+// The sampled values are ties of small ids, so that fewer than k keys reach the threshold. Ties of larger ids stand
+// beside smaller values, which pass.
+TEST_F(SelectTest, MisleadingTies)
+{
+    constexpr std::int64_t columns = 16384;
+    std::vector<bool> sampled(columns);
+    for (std::uint32_t part = 0; part < 256; part++)
+        for (int j = 0; j < 8; j++) sampled[8 * sampled_sector(0, part, 256, columns / 8) + j] = true;
+    Matrix matrix({1, columns, columns, 1000});
+    matrix.ids.resize(columns);
+    std::uint32_t small_id = 0;
+    std::uint32_t large_id = columns;
+    for (std::int64_t j = 0; j < columns; j++) {
+        matrix.row(0)[j] = 1;
+        matrix.ids[j] = sampled[j] ? small_id++ : --large_id;
+    }
+    for (std::int64_t j = 0; j + 160 <= columns; j += 160) {
+        std::int64_t at = j;
+        while (sampled[at]) at++;
+        matrix.row(0)[at] = 0;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_right(matrix, "misleading ties", every_method));
+}
+
 // The same bits in every run.
 TEST_F(SelectTest, Deterministic)
 {

@@ -202,6 +202,27 @@ for my $call ("pgwarp_recall('doors_v', 1, 10)", "knn_graph('doors_v', 1)", "knn
 	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS doors_v');
 }
 
+# A partition of a partition goes while bm25_query() waits: the statistics are those of the others.
+{
+	$node->safe_psql('postgres', q{
+		CREATE TABLE pages (id int, words tsvector) PARTITION BY RANGE (id);
+		CREATE TABLE pages_1 PARTITION OF pages FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
+		CREATE TABLE pages_11 PARTITION OF pages_1 FOR VALUES FROM (0) TO (50);
+		CREATE TABLE pages_12 PARTITION OF pages_1 FOR VALUES FROM (50) TO (100);
+		INSERT INTO pages SELECT i, repeat('cat ', i % 3)::tsvector FROM generate_series(0, 99) i;
+		CREATE INDEX pages_words ON pages USING matchcount (words tsvector_bm25_ops)});
+	my ($dropper, $caller) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$dropper->query_safe('BEGIN; DROP TABLE pages_11');
+	my $offset = -s $node->logfile;
+	$caller->query_until(qr/begun/, "\\echo begun\nSELECT bm25_query('pages_words', 'cat'::tsvector);\n");
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted") or die 'bm25_query() does not wait';
+	$dropper->query_safe('COMMIT');
+	like($caller->query("SELECT bm25_query('pages_words', 'cat'::tsvector)::text = bm25_query(indexrelid, 'cat'::tsvector)::text FROM pg_index WHERE indrelid = 'pages_12'::regclass"),
+		qr/^t$/m, 'of the partitions that are left');
+	$_->quit for $dropper, $caller;
+	unlike(slurp_file($node->logfile, $offset), qr/ERROR/, 'a partition that goes is no error');
+}
+
 $writer->quit;
 $reader->quit;
 

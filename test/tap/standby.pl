@@ -22,6 +22,8 @@ $primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (
 	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	ALTER TABLE items ADD title text GENERATED ALWAYS AS (md5(id::text)) STORED; CREATE INDEX items_title ON items USING matchcount (title);
 	ALTER TABLE items ADD digits text[] GENERATED ALWAYS AS (string_to_array(id::text, NULL)) STORED; CREATE INDEX items_digits ON items USING matchcount (digits);
+	ALTER TABLE items ADD words tsvector GENERATED ALWAYS AS (array_to_tsvector(string_to_array(id::text, NULL))) STORED; CREATE INDEX items_words ON items USING matchcount (words tsvector_bm25_ops);
+	CREATE INDEX items_signed ON items USING matchcount (digits text_array_minhash_ops);
 	CREATE INDEX items_traits ON items USING matchcount (attributes('id', id, 'first', left(title, 1)))");
 
 my %queries = (
@@ -30,6 +32,8 @@ my %queries = (
 	matchcount => "SET enable_seqscan = off; SELECT id, title <~~> md5('77') FROM items ORDER BY title <~~> md5('77') LIMIT 30",
 	sets => "SET enable_seqscan = off; SELECT id, digits <&> '{1,3,7}' FROM items ORDER BY digits <&> '{1,3,7}' LIMIT 30",
 	attributes => "SET enable_seqscan = off; SELECT id FROM items ORDER BY attributes('id', id, 'first', left(title, 1)) <&> 'id:[100,200] first:{a,b,c}' LIMIT 30",
+	documents => "SET enable_seqscan = off; SELECT id, words <&> bm25_query('items_words', '1 3 7'::tsvector) FROM items ORDER BY words <&> bm25_query('items_words', '1 3 7'::tsvector) LIMIT 30",
+	signatures => "SET enable_seqscan = off; SELECT id, digits <%> '{1,3,7}' FROM items ORDER BY digits <%> '{1,3,7}' LIMIT 30",
 	ivfadc => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <=> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30");
 
 for my $cycle (1 .. 5)

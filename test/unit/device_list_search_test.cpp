@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "device/carver.h"
 #include "device/error.h"
@@ -78,8 +80,8 @@ public:
     std::size_t most = 64;             // queries of a chunk
     std::size_t query_workspace = 64;  // bytes a query, besides the query
     bool answers_on_device = false;
-    mutable std::size_t planned = 0;
-    mutable std::size_t last_chunk = 0;  // queries of the chunk that was enqueued last
+    mutable std::atomic<std::size_t> planned{0};
+    mutable std::atomic<std::size_t> last_chunk{0};  // queries of the chunk that was enqueued last
 
 protected:
     std::size_t row_count() const override { return rows_.count(); }
@@ -258,6 +260,56 @@ TEST_F(DeviceListSearch, TakesHalfAsManyQueriesWhereMemoryIsShort)
     fake_cuda().free_bytes = fake_cuda().device_bytes + 1000;
     std::vector<std::vector<RowResult>> results;
     EXPECT_THROW(searcher.search(batch_of(1, 5), results, pool), DeviceOutOfMemory);
+}
+
+// A search that is cancelled between two chunks leaves no work in its stream.
+TEST_F(DeviceListSearch, IsCancelledBetweenChunks)
+{
+    CancelToken cancel;
+    OverlappedWork work([&cancel] { cancel.cancel(); });
+    SearchBatch batch = batch_of(200, 7);
+    batch.cancel = &cancel;
+    batch.overlapped_work = &work;
+    std::vector<std::vector<RowResult>> results;
+    EXPECT_THROW(searcher.search(batch, results, pool), Cancelled);
+    EXPECT_EQ(searcher.planned, 1U);
+    EXPECT_THROW(searcher.search_exact(batch, -HUGE_VAL, 0, results[0], pool), Cancelled);
+    expect_answers(batch_of(200, 7));
+}
+
+// Threads with tombstones of their own, where memory is not enough for all of them: each search is right, or tells that
+// memory is short, and the memory is there afterwards.
+TEST_F(DeviceListSearch, SharesShortMemoryAmongThreads)
+{
+    searcher.most = 1000;
+    searcher.query_workspace = 1 << 20;
+    fake_cuda().free_bytes = fake_cuda().device_bytes + (std::size_t{40} << 20);
+    std::vector<std::thread> threads;
+    std::atomic<int> answered{0};
+    for (unsigned number = 0; number < 4; ++number)
+        threads.emplace_back([this, number, &answered] {
+            ThreadPool alone(1);
+            std::mt19937_64 random(number);
+            for (int round = 0; round < 15; ++round) {
+                std::vector<std::uint64_t> dead(5);
+                for (std::uint64_t& word : dead) word = random() & random();
+                SearchBatch batch = batch_of(1 + random() % 50, 1 + random() % 9);
+                batch.dead = dead;
+                batch.dead_version = round % 3 == 0 ? 0 : new_bitmap_version();
+                std::vector<std::vector<RowResult>> results;
+                try {
+                    searcher.search(batch, results, alone);
+                } catch (const DeviceOutOfMemory&) {
+                    continue;
+                }
+                ++answered;
+                for (std::size_t q = 0; q < batch.count; ++q)
+                    expect_same(results[q], expected(batch, q, {-HUGE_VAL, 0}));
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_GT(answered, 20);
+    expect_answers(batch_of(30, 5));
 }
 
 // A continuation has the settings of its search, and one of the lists.

@@ -287,6 +287,8 @@ bool accepts_shape(Method method, ElementType element, Metric metric)
         return true;
     } catch (const Malformed&) {
         return false;
+    } catch (const BadRequest&) {
+        return false;
     }
 }
 

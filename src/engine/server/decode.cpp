@@ -65,8 +65,8 @@ void check_shape(const IndexShape& shape)
     require(shape.metric <= static_cast<std::uint8_t>(last_metric), "unknown metric");
     // Methods without a description, such as k-means, compare rows by no metric. Unknown methods are refused later.
     const MethodDescription* method = find_description(shape.method);
-    require(method == nullptr || compares(*method, shape.element, static_cast<Metric>(shape.metric)),
-            "metric of another element type");
+    if (method != nullptr && !compares(*method, shape.element, static_cast<Metric>(shape.metric)))
+        throw BadRequest("the method does not compare such rows by this metric");
     if (is_list(shape.element)) return;
     require(shape.metric >= 1, "unknown metric");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");

@@ -1,6 +1,6 @@
 // From payload bytes to checked requests. A decode_ function throws Malformed for impossible lengths, counts or
 // enumerators. Values that are possible but wrong for an index are refused later, by code that knows the index
-// (BadRequest).
+// (BadRequest); only a shape whose rows its method does not compare by its metric is refused here so.
 #pragma once
 
 #include <cstddef>

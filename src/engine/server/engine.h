@@ -58,7 +58,7 @@ public:
     TransferBuffers buffers;
     Builds builds{*build_pool, busy_poll};
     SearchQueue searches;
-    Worker spread{2};  // answers searches of many indexes
+    Worker spread{2};  // answers searches of many indexes, and counts terms
     Worker loads{2};   // readies mirrors
     Worker copies;     // copies chunks, rows and arrays
     Worker parts;      // indexes delta rows

@@ -16,6 +16,7 @@ namespace
 
 constexpr auto fault_sleep = std::chrono::seconds(10);
 constexpr auto fault_hang = std::chrono::seconds(60);
+constexpr double inline_cost = 2e6;  // operations by which an I/O thread counts terms itself
 
 SearchReply make_status(SearchStatus status, const MirrorSnapshot* snapshot)
 {
@@ -53,19 +54,12 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
 }
 
-// The counts are a few look-ups for each term: the thread answers at once.
-void reply_term_counts(IoThread& thread, const Request& request, const Mirror& mirror, const MirrorSnapshot& snapshot,
-                       const RowView& query)
+// The body behind a SearchReply.
+std::vector<std::uint64_t> count_body(const TermCounts& counts)
 {
-    if (mirror.shape().element != ElementType::bag) throw BadRequest("the rows of the index have no terms");
-    const TermCounts counts = count_terms(mirror, snapshot, query);
     std::vector<std::uint64_t> body = {counts.rows, counts.length};
     body.insert(body.end(), counts.of_terms.begin(), counts.of_terms.end());
-    SearchReply reply = make_status(SearchStatus::answered, &snapshot);
-    reply.query_count = 1;
-    reply.delta_cost = static_cast<float>(mirror.delta_cost());
-    thread.answer_search(request.connection, request.header.request_id, reply, request.received,
-                         std::as_bytes(std::span(body)));
+    return body;
 }
 
 void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
@@ -134,8 +128,46 @@ void handle_search(IoThread& thread, const Request& request)
     const SearchStatus status = snapshot->status_for(search.delta_end, search.tombstone_version);
     if (status != SearchStatus::answered) return reply_status(thread, request, status, snapshot.get());
     if (search.mode == SearchMode::term_counts)
-        return reply_term_counts(thread, request, *found.mirror, *snapshot, message.queries);
+        return thread.start_term_counts(request, found.mirror, snapshot, message.queries);
     accept_search(thread, request, message, found.mirror);
+}
+
+void IoThread::start_term_counts(const Request& request, std::shared_ptr<Mirror> mirror,
+                                 std::shared_ptr<const MirrorSnapshot> snapshot, const RowView& query)
+{
+    if (mirror->shape().element != ElementType::bag) throw BadRequest("the rows of the index have no terms");
+    const ConnectionPtr connection = request.connection;
+    const std::uint64_t id = request.header.request_id;
+    const auto answer = [this, connection, id, received = request.received, mirror,
+                         snapshot](const TermCounts& counts) {
+        SearchReply reply = make_status(SearchStatus::answered, snapshot.get());
+        reply.query_count = 1;
+        reply.delta_cost = static_cast<float>(mirror->delta_cost());
+        const std::vector<std::uint64_t> body = count_body(counts);
+        answer_search(connection, id, reply, received, std::as_bytes(std::span(body)));
+    };
+    if (cost_of_counts(*snapshot, query) <= inline_cost) return answer(count_terms(*mirror, *snapshot, query, nullptr));
+    const std::uint64_t number = ++connection->next_search;
+    auto cancel = std::make_shared<QueuedCancel>();
+    connection->searches.emplace(number, cancel);
+    auto own = std::make_shared<const OwnedRows>(query);
+    engine_.spread.post([this, connection, number, id, cancel, own, answer, mirror, snapshot] {
+        std::optional<ErrorReply> error;
+        TermCounts counts;
+        try {
+            const auto batch = std::make_shared<BatchCancel>();
+            if (!cancel->enter(batch)) throw Cancelled();
+            const BusyPoll::Work work(engine_.busy_poll, 1);
+            counts = count_terms(*mirror, *snapshot, own->view(), &batch->token());
+        } catch (...) {
+            error = describe_exception();
+        }
+        post([this, connection, number, id, answer, error, counts = std::move(counts)] {
+            connection->searches.erase(number);
+            error ? reply_error(connection, id, *error) : answer(counts);
+        });
+    });
+    expect_answer(*connection);
 }
 
 }  // namespace pgwarp

@@ -73,6 +73,9 @@ public:
     void unpark(std::uint64_t number, bool timed_out);
     // Answers a search of many indexes: on this thread when it is cheap, else on a worker.
     void start_spread_search(const Request& request, std::shared_ptr<SpreadSearch> search);
+    // Counts the terms of a query, as the search above.
+    void start_term_counts(const Request& request, std::shared_ptr<Mirror> mirror,
+                           std::shared_ptr<const MirrorSnapshot> snapshot, const RowView& query);
     void add_search(RoundSearch&& search) { round_.push_back(std::move(search)); }
 
     // Final replies of a request; they count it as answered.

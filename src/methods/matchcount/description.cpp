@@ -147,6 +147,10 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     const auto metric = static_cast<Metric>(column.metric);
     if (is_of_parts(metric)) {
         if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
+        if (of_hashes && column.element == ElementType::set)
+            return refuse(
+                "an index of sets, attributes or documents has no options",
+                "Its searches are exact. Those by an operator class such as int4_array_minhash_ops have options.");
         return refuse("an index of sets, attributes or documents has no options", "Its searches are exact.");
     }
     if (column.dimensions == 0) return check_hashes(given);

@@ -6,6 +6,7 @@
 #include "postgres/am/methods.h"
 #include "postgres/client/loader.h"
 #include "postgres/fmgr_cpp.h"
+#include "postgres/functions/bm25_answers.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/settings.h"
 #include "postgres/types/attribute_value.h"
@@ -143,34 +144,60 @@ void add_statistics(Relation index, const RowView& query, uint32 lexemes, Statis
     for (uint32 i = 0; i < lexemes; ++i) sum->counts[i] += next();
 }
 
+// The name of the table is the likely mistake.
+void check_names_index(Oid relation)
+{
+    const char kind = get_rel_relkind(relation);
+    const char* name = get_rel_name(relation);
+    if (name == nullptr || kind == RELKIND_INDEX || kind == RELKIND_PARTITIONED_INDEX) return;
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name),
+                    errhint("Name an index of documents, with the operator class tsvector_bm25_ops.")));
+}
+
 void check_documents(Relation index)
 {
-    access_method_of(index);
+    const char* name = RelationGetRelationName(index);
+    if (index->rd_indam == nullptr || find_access_method(index->rd_indam->amoptions) == nullptr)
+        refuse_other_relation(name);
     if (index_element_type(index) == ElementType::bag) return;
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                    errmsg("index \"%s\" does not rank documents", RelationGetRelationName(index)),
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("index \"%s\" does not rank documents", name),
                     errhint("Create one with the operator class tsvector_bm25_ops.")));
 }
 
-// Reads the statistics under the rights to the index that the caller names, which may be partitioned.
+// Opens an index, its table before it, as other commands do. The locks stay to the end of the transaction.
+Relation open_documents(Oid oid)
+{
+    table_close(table_open(table_of_index(oid), AccessShareLock), NoLock);
+    Relation index = relation_open(oid, AccessShareLock);
+    check_documents(index);
+    check_usable_index(index);
+    return index;
+}
+
+// The index that the caller names, or, where it is partitioned, those of all partitions. A lock of each partitioned
+// table keeps its partitions from being dropped.
+List* list_indexes(Oid root)
+{
+    check_names_index(root);
+    check_may_read_index(root);
+    relation_close(open_documents(root), NoLock);
+    if (get_rel_relkind(root) != RELKIND_PARTITIONED_INDEX) return list_make1_oid(root);
+    find_all_inheritors(table_of_index(root), AccessShareLock, nullptr);
+    return find_all_inheritors(root, NoLock, nullptr);
+}
+
 Statistics read_statistics(Oid root, Lexemes* lexemes)
 {
     Statistics sum = {0, 0, static_cast<uint64*>(palloc0(sizeof(uint64) * Max(lexemes->count, 1U)))};
     const Bm25Form no_form = {0, 0, 1};
     const RowView query = read_parts_row(PointerGetDatum(make_bm25_query(no_form, lexemes->items, lexemes->count)));
-    check_may_read_index(root);
     ListCell* cell = nullptr;
-    // A table is locked before its index, as other commands do.
-    foreach (cell, find_all_inheritors(root, NoLock, nullptr)) {
+    foreach (cell, list_indexes(root)) {
         const Oid oid = lfirst_oid(cell);
         if (get_rel_relkind(oid) == RELKIND_PARTITIONED_INDEX) continue;
-        Relation heap = table_open(table_of_index(oid), AccessShareLock);
-        Relation index = relation_open(oid, AccessShareLock);
-        check_usable_index(index);
-        check_documents(index);
+        Relation index = open_documents(oid);
         add_statistics(index, query, lexemes->count, &sum);
         relation_close(index, NoLock);
-        table_close(heap, NoLock);
     }
     return sum;
 }
@@ -197,61 +224,10 @@ double average_length(const Statistics& statistics)
     return Max(1.0, static_cast<double>(statistics.length) / static_cast<double>(statistics.rows));
 }
 
-// A plan without the index calls the function for each row: the last answer is kept, for the same arguments under the
-// same snapshot.
-struct LastAnswer {
-    Oid index;
-    Datum words;
-    double k1;
-    double b;
-    TransactionId xmin;
-    TransactionId xmax;
-    uint32 running;
-    CommandId command;
-    PartsValue* query;
-};
-
-bool is_answer_to(const LastAnswer* last, FunctionCallInfo fcinfo)
-{
-    Snapshot now = GetActiveSnapshot();
-    return last->query != nullptr && last->index == PG_GETARG_OID(0) && last->k1 == PG_GETARG_FLOAT8(2) &&
-           last->b == PG_GETARG_FLOAT8(3) && last->xmin == now->xmin && last->xmax == now->xmax &&
-           last->running == now->xcnt && last->command == now->curcid &&
-           datumIsEqual(last->words, PG_GETARG_DATUM(1), false, -1);
-}
-
-LastAnswer* last_answer(FunctionCallInfo fcinfo)
-{
-    if (fcinfo->flinfo->fn_extra == nullptr)
-        fcinfo->flinfo->fn_extra = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(LastAnswer));
-    return static_cast<LastAnswer*>(fcinfo->flinfo->fn_extra);
-}
-
-void keep_answer(FunctionCallInfo fcinfo, LastAnswer* last, const PartsValue* query)
-{
-    Snapshot now = GetActiveSnapshot();
-    if (last->query != nullptr) pfree(last->query);
-    if (last->query != nullptr) pfree(DatumGetPointer(last->words));
-    last->query = nullptr;
-    MemoryContext outer = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-    last->words = datumCopy(PG_GETARG_DATUM(1), false, -1);
-    auto* kept = static_cast<PartsValue*>(palloc(VARSIZE(query)));
-    MemoryContextSwitchTo(outer);
-    memcpy(static_cast<void*>(kept), query, VARSIZE(query));
-    last->index = PG_GETARG_OID(0);
-    last->k1 = PG_GETARG_FLOAT8(2);
-    last->b = PG_GETARG_FLOAT8(3);
-    last->xmin = now->xmin;
-    last->xmax = now->xmax;
-    last->running = now->xcnt;
-    last->command = now->curcid;
-    last->query = kept;
-}
-
 Datum query_of(FunctionCallInfo fcinfo, Lexemes (*lexemes_of)(Datum))
 {
-    LastAnswer* last = last_answer(fcinfo);
-    if (!is_answer_to(last, fcinfo)) {
+    const PartsValue* query = find_answer(fcinfo);
+    if (query == nullptr) {
         const double k1 = PG_GETARG_FLOAT8(2);
         const double b = PG_GETARG_FLOAT8(3);
         check_form({k1, b, 1});
@@ -260,9 +236,9 @@ Datum query_of(FunctionCallInfo fcinfo, Lexemes (*lexemes_of)(Datum))
         const Statistics statistics = read_statistics(PG_GETARG_OID(0), &lexemes);
         weigh_lexemes(statistics, k1, &lexemes);
         const Bm25Form form = {k1, b, average_length(statistics)};
-        keep_answer(fcinfo, last, make_bm25_query(form, lexemes.items, lexemes.count));
+        query = keep_answer(fcinfo, make_bm25_query(form, lexemes.items, lexemes.count));
     }
-    PG_RETURN_DATUM(datumCopy(PointerGetDatum(last->query), false, -1));
+    PG_RETURN_DATUM(datumCopy(PointerGetDatum(query), false, -1));
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ void forget_limit(KnnSubquery* found)
     found->offset = nullptr;
 }
 
-// Matches the index path below a KnnFilter. Of several bounds one will do.
+// Matches the index path below a KnnFilter. Of several bounds one will do. Where searches of the index take no bound,
+// the scan asks for an answer without one.
 bool match_filter(const Path* path, KnnSubquery* found)
 {
     Path* below = path_below_knn_filter(path);
@@ -84,7 +85,8 @@ bool match_filter(const Path* path, KnnSubquery* found)
         if (split_bound(lfirst_node(RestrictInfo, cell)->clause, &bound)) break;
     }
     if (!found->limited && bound.value == nullptr) return false;
-    return match_index(reinterpret_cast<IndexPath*>(below), bound.value, found);
+    const auto* scan = reinterpret_cast<IndexPath*>(below);
+    return match_index(scan, searches_within(scan->indexinfo) ? bound.value : nullptr, found);
 }
 
 bool match_all(List* paths, KnnSubquery* found)

@@ -100,14 +100,6 @@ PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* 
     return set_pathtarget_cost_width(root, needed.target);
 }
 
-bool searches_within(const IndexOptInfo* info)
-{
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool within = takes_bound(index);
-    index_close(index, NoLock);
-    return within;
-}
-
 // The same index path, without a filter.
 IndexPath* without_filter(PlannerInfo* root, const IndexPath* path, List* clauses)
 {
@@ -214,6 +206,14 @@ void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEnt
 }
 
 }  // namespace
+
+bool searches_within(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool within = takes_bound(index);
+    index_close(index, NoLock);
+    return within;
+}
 
 Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path)
 {

@@ -23,4 +23,7 @@ List* bounds_of_knn_filter(const Path* path);
 // Returns the path below a KnnFilter; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 
+// Whether searches of the index, which is one of pgwarp, take a bound of the distance.
+bool searches_within(const IndexOptInfo* info);
+
 }  // namespace pgwarp

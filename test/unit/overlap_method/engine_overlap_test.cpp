@@ -552,14 +552,22 @@ class Terms : public LoadedTable
 protected:
     void expect_counts(std::size_t rows)
     {
-        const BagOfWeights weights{1, 0, {{0, 1.0}, {1, 1.0}, {7, 2.0}, {range + 5, 1.0}}};
+        expect_counts_of({1, 0, {{0, 1.0}, {1, 1.0}, {7, 2.0}, {range + 5, 1.0}}}, rows);
+        // A query of many terms is left to a worker.
+        BagOfWeights many{1, 0, {}};
+        for (std::uint64_t term = 0; term < 16383; ++term) many.weights[term] = 1;
+        expect_counts_of(many, rows);
+    }
+    void expect_counts_of(const BagOfWeights& weights, std::size_t rows)
+    {
         const OwnedRows query = rows_of_parts(std::vector<BagOfWeights>{weights});
         SearchRequest request = table.request(query.view(), 1);
         request.mode = SearchMode::term_counts;
         const ClientReply reply =
             client.call(MessageType::search, EngineClient::bytes_of(request), block_bytes(query.view()));
         ASSERT_EQ(reply.as<SearchReply>().status, SearchStatus::answered);
-        std::vector<std::uint64_t> wanted = {rows, 0, 0, 0, 0, 0};
+        std::vector<std::uint64_t> wanted(2 + weights.weights.size());
+        wanted[0] = rows;
         for (std::size_t row = 0; row < rows; ++row) {
             std::size_t number = 2;
             const Bag bag = bag_of(table.all().list(row));
@@ -567,8 +575,8 @@ protected:
             for (const auto& [term, weight] : weights.weights) wanted[number++] += bag.contains(term) ? 1 : 0;
         }
         EXPECT_GT(wanted[2], 0U);
-        EXPECT_EQ(reply.array_at<std::uint64_t>(sizeof(SearchReply), 6), wanted);
-        EXPECT_EQ(reply.payload.size(), sizeof(SearchReply) + 6 * sizeof(std::uint64_t));
+        EXPECT_EQ(reply.array_at<std::uint64_t>(sizeof(SearchReply), wanted.size()), wanted);
+        EXPECT_EQ(reply.payload.size(), sizeof(SearchReply) + wanted.size() * sizeof(std::uint64_t));
     }
 };
 

@@ -50,12 +50,12 @@ public:
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         results.assign(batch.count, {});
-        for_queries(batch, pool, [&](std::size_t q) { results[q] = search_bags(*index_, query_of(batch, q)); });
+        for_queries(batch, pool, [&](std::size_t q) { results[q] = search_bags(*index_, part_query(batch, q)); });
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool&) const override
     {
-        PartQuery query = query_of(batch, 0);
+        PartQuery query = part_query(batch, 0);
         query.after = {after_distance, after_row};
         results = search_bags(*index_, query);
     }
@@ -72,17 +72,6 @@ public:
     }
 
 private:
-    static PartQuery query_of(const SearchBatch& batch, std::size_t query)
-    {
-        PartQuery wanted;
-        wanted.words = batch.lists.list(query);
-        wanted.k = batch.k;
-        wanted.dead = batch.dead;
-        wanted.within = within_of(batch.settings);
-        wanted.cancel = batch.cancel;
-        return wanted;
-    }
-
     std::uint64_t expected_bytes_ = 0;   // of keywords, postings and frequencies to come
     std::optional<StoredLists> stored_;  // until they are loaded
     std::optional<BagIndex> index_;      // afterwards

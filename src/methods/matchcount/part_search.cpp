@@ -7,6 +7,7 @@
 #include "methods/matchcount/slice_counter.h"
 #include "methods/ordered_scan.h"
 #include "protocol/part_rows.h"
+#include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
 {
@@ -135,6 +136,17 @@ std::vector<RowResult> search_jaccard(const PartIndex& index, const PartQuery& q
 }
 
 }  // namespace
+
+PartQuery part_query(const SearchBatch& batch, std::size_t number)
+{
+    PartQuery query;
+    query.words = batch.lists.list(number);
+    query.k = batch.k;
+    query.dead = batch.dead;
+    query.within = within_of(batch.settings);
+    query.cancel = batch.cancel;
+    return query;
+}
 
 std::vector<RowResult> search_parts(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace)
 {

@@ -25,6 +25,9 @@ struct PartQuery {
     const CancelToken* cancel = nullptr;
 };
 
+// Returns the query of a batch that has this number, from the first row on.
+PartQuery part_query(const SearchBatch& batch, std::size_t number);
+
 // Returns the k nearest live rows behind `after` and within `within`, by (distance, row). Rows without a common part
 // are among them. Throws Cancelled.
 std::vector<RowResult> search_parts(const PartIndex& index, const PartQuery& query, CountWorkspace& workspace);

@@ -44,7 +44,7 @@ struct TextQueries {
     std::uint32_t k = 0;
     std::uint32_t capacity = 0;                 // keys of a query; more are lost
     std::uint32_t stride = 0;                   // characters of a query, rounded up
-    std::uint32_t near_texts = 0;               // the step `near` compares about so many texts, or more
+    std::uint32_t near_texts = 0;               // that the step `near` compares about, or more
     const std::uint32_t* lengths = nullptr;     // [count]
     const std::uint8_t* ids = nullptr;          // [count][stride]
     const std::uint32_t* wide = nullptr;        // [count][stride]: the characters; null where no text is ambiguous

@@ -26,8 +26,8 @@ public:
     // different queries.
     void add(std::size_t query, std::span<const float> scores, std::span<const std::uint16_t> counts, std::size_t first,
              RowBitmap dead);
-    // The curve of an index of `rows` live rows, all of which were added. A search with an effort compares so many
-    // rows, and returns the nearest of them.
+    // The curve of an index of `rows` live rows, all of which were added. A search compares as many
+    // rows as its effort says, and returns the nearest of them.
     Calibration curve(std::size_t rows) const;
 
 private:

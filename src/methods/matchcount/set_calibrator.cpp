@@ -19,7 +19,7 @@ namespace
 constexpr std::size_t most_step_rows = 4096;
 constexpr std::uint64_t most_rows = std::uint64_t{1} << 32;
 
-// Whether offsets are those of lists of so many words.
+// Whether offsets are those of lists that have `words` words together.
 bool are_offsets(std::span<const std::uint64_t> offsets, std::uint64_t words)
 {
     return !offsets.empty() && offsets.front() == 0 && offsets.back() == words && std::ranges::is_sorted(offsets);
@@ -105,7 +105,7 @@ void SetCalibrator::give_small(const ArrayShape& array, std::uint64_t offset, st
     }
 }
 
-// Checks the arrays that sets of so many words are compared by.
+// Checks the arrays of the sets, whose lists have `words` words together.
 void SetCalibrator::begin_rows(std::uint64_t words)
 {
     if (!are_offsets(offsets_, words)) throw BadRequest("offsets of other sets");

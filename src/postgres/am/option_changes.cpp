@@ -74,7 +74,7 @@ void check_change(Oid relation)
     if (options != nullptr && !are_equal(old, options)) check_new_options(relation, options);
 }
 
-void hook(ObjectAccessType access, Oid catalog, Oid object, int part, void* argument)
+void check_altered(ObjectAccessType access, Oid catalog, Oid object, int part, void* argument)
 {
     if (previous_hook != nullptr) previous_hook(access, catalog, object, part, argument);
     if (access == OAT_POST_ALTER && catalog == RelationRelationId && part == 0) check_change(object);
@@ -85,7 +85,7 @@ void hook(ObjectAccessType access, Oid catalog, Oid object, int part, void* argu
 void init_option_changes()
 {
     previous_hook = object_access_hook;
-    object_access_hook = hook;
+    object_access_hook = check_altered;
 }
 
 }  // namespace pgwarp

@@ -22,7 +22,7 @@ struct SearchTarget {
 // read the indexed columns, and no row security applies to the caller. expected_rows: number of later lookups, for
 // sizing only.
 SearchTarget* open_search_target(Oid index, uint64 expected_rows);
-// The same for an index of any rows: the caller checks what they are.
+// The same for an index of any rows: the caller checks their elements.
 SearchTarget* open_target_of_any(Oid index, uint64 expected_rows);
 // Frees the reader and the snapshot; the locks stay to the end of the transaction.
 void close_search_target(SearchTarget* target);

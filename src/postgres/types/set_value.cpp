@@ -104,7 +104,7 @@ Elements elements_in(::ArrayType* array)
     return elements;
 }
 
-// `type`: of the elements, or what a domain is over.
+// `type`: of the elements, or the base type of their domain.
 Elements elements_of_type(::ArrayType* array, Oid type)
 {
     switch (type) {

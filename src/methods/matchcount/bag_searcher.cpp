@@ -6,7 +6,6 @@
 #include "methods/matchcount/bag_search.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/rows/stored_lists.h"
-#include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
 {

@@ -8,7 +8,6 @@
 #include "methods/matchcount/part_search.h"
 #include "methods/rows/stored_lists.h"
 #include "protocol/part_rows.h"
-#include "protocol/search_bound.h"
 
 namespace pgwarp::matchcount
 {

@@ -2,20 +2,16 @@
 #include "ivfadc/builder.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 #include <vector>
 
 #include "cluster/assign.h"
+#include "cluster/build_rows.h"
 #include "cluster/hadamard.h"
-#include "cluster/half_rows.h"
 #include "cluster/kmeans.h"
 #include "cluster/product_quantizer.h"
 #include "cluster/row_products.h"
-#include "cluster/staging.h"
-#include "cluster/truth.h"
 #include "device/error.h"
-#include "device/wait.h"
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/build_steps.h"
 #include "rows/forms.h"
@@ -28,46 +24,6 @@ namespace
 
 constexpr std::size_t training_iterations = 10;            // they cost little on a device
 constexpr std::size_t report_rows = std::size_t{1} << 19;  // rows between reports of progress
-
-// The data in device memory while a build runs.
-struct Resident {
-    Context& context;
-    Context::Build build;
-    Context::Lease lease;
-    Staging staging;
-    DeviceArray<float> rows;
-    DeviceArray<float> centroids;
-    DeviceArray<std::uint32_t> lists;
-    DeviceArray<std::uint16_t> halves;
-
-    explicit Resident(Context& given)
-        : context(given), build(given), lease(given.lease(Priority::build)), staging(static_cast<cudaStream_t>(lease))
-    {
-    }
-    cudaStream_t stream() const { return lease; }
-    void wait() const { lease.stream().synchronize(); }
-
-    template <class T>
-    DeviceArray<T> array(std::size_t count) const
-    {
-        return DeviceArray<T>(context.pool(), count, "ivfadc build", stream());
-    }
-    // For small arrays.
-    template <class T>
-    DeviceArray<T> copy_of(std::span<const T> values) const
-    {
-        DeviceArray<T> copy = array<T>(values.size());
-        if (!values.empty()) send(copy.data(), values.data(), copy.bytes(), stream(), "copying to the device");
-        return copy;
-    }
-    // Copies to the host and waits.
-    template <class T>
-    void read(const T* device, std::span<T> out) const
-    {
-        if (out.empty()) return wait();
-        read_back(out.data(), device, out.size_bytes(), stream(), "copying from the device");
-    }
-};
 
 // A rotation on the device: a matrix or signs.
 struct DeviceRotation {
@@ -114,34 +70,28 @@ private:
     template <class T>
     void download(const DeviceArray<T>& from, T* to, const IvfadcBuildInput& input) const
     {
-        device_->staging.download(from.data(), from.bytes(), to, input.pool, input.progress.cancel);
+        device_->download(from, to, input.pool, input.progress.cancel);
     }
 
     Context& context_;
     ParameterList options_;
     SearcherFactory make_searcher_;
-    std::unique_ptr<Resident> device_;
+    std::unique_ptr<BuildRows> device_;
+    DeviceArray<float> centroids_;
+    DeviceArray<std::uint32_t> lists_;
     DeviceRotation rotation_;
     DeviceArray<float> codebooks_;
 };
 
 void DeviceSteps::begin(const IvfadcBuildInput& input)
 {
-    device_ = std::make_unique<Resident>(context_);
-    const std::span<const float> vectors = input.vectors();
+    device_ = std::make_unique<BuildRows>(context_, "ivfadc build");
     const std::size_t dimensions = input.shape.dimensions;
-    const std::size_t rows = input.rows.size();
     // The half vectors come last. A build without room for them fails before it trains, not afterwards.
-    const bool makes_halves = IvfOptions::resolve(options_, rows, dimensions).keeps_half();
+    const bool makes_halves = IvfOptions::resolve(options_, input.rows.size(), dimensions).keeps_half();
     const std::size_t element = sizeof(float) + (makes_halves ? sizeof(std::uint16_t) : 0);
-    if (!context_.pool().has_room(vectors.size() * element)) throw DeviceOutOfMemory();
-    device_->rows = device_->array<float>(vectors.size());
-    for (std::size_t first = 0; first < rows; first += report_rows) {
-        input.report("copying rows", first, rows);
-        const std::size_t count = std::min(report_rows, rows - first);
-        device_->staging.upload(vectors.data() + first * dimensions, count * dimensions * sizeof(float),
-                                device_->rows.data() + first * dimensions, input.pool, input.progress.cancel);
-    }
+    if (!context_.pool().has_room(input.vectors().size() * element)) throw DeviceOutOfMemory();
+    device_->upload(input.rows, dimensions, input.progress, input.pool);
 }
 
 void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& arrays)
@@ -152,29 +102,27 @@ void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& array
         sample_rows(arrays.rows, arrays.options.lists * rows_per_list, build_seed);
     const auto numbers = device_->copy_of(std::span(chosen));
     DeviceArray<float> sample = device_->array<float>(chosen.size() * dimensions);
-    gather_rows(device_->rows.data(), dimensions, numbers.data(), chosen.size(), sample.data(), device_->stream());
+    gather_rows(device_->data(), dimensions, numbers.data(), chosen.size(), sample.data(), device_->stream());
     KMeansOptions training = list_training(arrays.options, input.metric(), input.progress);
     training.iterations = training_iterations;
-    device_->centroids = device_->array<float>(arrays.options.lists * dimensions);
-    train_kmeans(context_, sample.data(), chosen.size(), dimensions, training, device_->centroids.data(),
-                 device_->stream());
-    arrays.centroids.resize(device_->centroids.size());
-    device_->read(device_->centroids.data(), std::span(arrays.centroids));
+    centroids_ = device_->array<float>(arrays.options.lists * dimensions);
+    train_kmeans(context_, sample.data(), chosen.size(), dimensions, training, centroids_.data(), device_->stream());
+    arrays.centroids.resize(centroids_.size());
+    device_->read(centroids_.data(), std::span(arrays.centroids));
 }
 
 void DeviceSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
-    device_->lists = device_->array<std::uint32_t>(arrays.rows);
+    lists_ = device_->array<std::uint32_t>(arrays.rows);
     for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
         input.report("assigning rows", first, arrays.rows);
-        assign_to_centroids(context_, input.list_metric(), device_->rows.data() + first * arrays.dimensions,
-                            std::min(report_rows, arrays.rows - first), arrays.dimensions, device_->centroids.data(),
-                            arrays.options.lists, device_->lists.data() + first, input.progress.cancel,
-                            device_->stream());
+        assign_to_centroids(context_, input.list_metric(), device_->row(first),
+                            std::min(report_rows, arrays.rows - first), arrays.dimensions, centroids_.data(),
+                            arrays.options.lists, lists_.data() + first, input.progress.cancel, device_->stream());
         device_->wait();
     }
     arrays.list_of_row.resize(arrays.rows);
-    download(device_->lists, arrays.list_of_row.data(), input);
+    download(lists_, arrays.list_of_row.data(), input);
 }
 
 void DeviceSteps::train_quantizer(const IvfadcBuildInput& input, IvfadcArrays& arrays)
@@ -185,8 +133,8 @@ void DeviceSteps::train_quantizer(const IvfadcBuildInput& input, IvfadcArrays& a
     const std::vector<std::uint32_t> chosen = quantizer_sample(arrays.rows);
     const auto numbers = device_->copy_of(std::span(chosen));
     DeviceArray<float> sample = device_->array<float>(chosen.size() * arrays.dimensions);
-    gather_residuals(device_->rows.data(), arrays.dimensions, numbers.data(), chosen.size(),
-                     {device_->lists.data(), device_->centroids.data()}, sample.data(), device_->stream());
+    gather_residuals(device_->data(), arrays.dimensions, numbers.data(), chosen.size(),
+                     {lists_.data(), centroids_.data()}, sample.data(), device_->stream());
     if (arrays.options.opq && arrays.rows > 0) make_rotation(input, arrays, sample);
     train_product_quantizer(context_, sample.data(), chosen.size(), *arrays.quantizer, build_seed, codebooks_.data(),
                             input.progress.cancel, device_->stream());
@@ -220,8 +168,8 @@ void DeviceSteps::encode_products(const IvfadcBuildInput& input, IvfadcArrays& a
     for (std::size_t first = 0; first < arrays.rows; first += step) {
         input.report("encoding rows", first, arrays.rows);
         const std::size_t count = std::min(step, arrays.rows - first);
-        const float* piece = device_->rows.data() + first * dimensions;
-        ResidualBase base{device_->lists.data() + first, device_->centroids.data()};
+        const float* piece = device_->row(first);
+        ResidualBase base{lists_.data() + first, centroids_.data()};
         if (rotates) {
             rotation_.apply(piece, count, dimensions, base, rotated.data(), device_->stream());
             piece = rotated.data();
@@ -244,10 +192,9 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
     DeviceArray<float> scales = device_->array<float>(arrays.rows);
     for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
         input.report("encoding rows", first, arrays.rows);
-        rows::encode_byte_rows(device_->rows.data() + first * dimensions, std::min(report_rows, arrays.rows - first),
-                               static_cast<std::uint32_t>(dimensions), device_->lists.data() + first,
-                               device_->centroids.data(), codes.data() + first * dimensions, scales.data() + first,
-                               device_->stream());
+        rows::encode_byte_rows(device_->row(first), std::min(report_rows, arrays.rows - first),
+                               static_cast<std::uint32_t>(dimensions), lists_.data() + first, centroids_.data(),
+                               codes.data() + first * dimensions, scales.data() + first, device_->stream());
         device_->wait();
     }
     arrays.codes.resize(codes.size());
@@ -260,37 +207,20 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
 void DeviceSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("measuring half vectors", 0, arrays.rows);
-    arrays.half.codec = are_halves(input.shape) ? HalfCodec::identity(arrays.dimensions)
-                                                : cuda::train_half(context_, device_->rows.data(), arrays.rows,
-                                                                   arrays.dimensions, device_->stream());
-    arrays.half.scale[0] = arrays.half.codec.scale;
-    if (arrays.rows == 0) return;
-    const auto mean = device_->copy_of(std::span<const float>(arrays.half.codec.mean));
-    DeviceArray<std::uint32_t> worst = device_->array<std::uint32_t>(1);
-    check(cudaMemsetAsync(worst.data(), 0, worst.bytes(), device_->stream()), "clearing a maximum");
-    device_->halves = device_->array<std::uint16_t>(arrays.rows * arrays.dimensions);
-    encode_half(device_->rows.data(), arrays.rows, arrays.half.codec, mean.data(), device_->halves.data(), worst.data(),
-                device_->stream());
-    std::uint32_t bits = 0;
-    device_->read(worst.data(), std::span(&bits, 1));
-    arrays.half.scale[1] = std::bit_cast<float>(bits);
+    device_->train_half(input.shape, arrays.half);
 }
 
 std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const IvfadcBuildInput& input,
                                                            const std::vector<std::uint32_t>& sample)
 {
-    return cuda::calibration_truth(context_, input.metric(), device_->rows.data(), input.rows.size(),
-                                   input.shape.dimensions, sample, input.pool, input.progress.cancel,
-                                   device_->stream());
+    return device_->truth(input.metric(), sample, input.pool, input.progress.cancel);
 }
 
 // Overwrites the memory of the rows with the half vectors from the device.
 void DeviceSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("writing half vectors", 0, arrays.rows);
-    const std::span<std::uint16_t> halves = input.rows.replace_by_half();
-    device_->staging.download(device_->halves.data(), device_->halves.bytes(), halves.data(), input.pool, nullptr);
-    arrays.halves = halves;
+    arrays.halves = device_->keep_halves(input.rows, input.pool);
 }
 
 }  // namespace

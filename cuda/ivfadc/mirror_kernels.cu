@@ -78,17 +78,6 @@ __global__ void rotate_kernel(const float* rotation, const float* rows, std::siz
 }
 
 // Positions come in whole groups of 32: one warp writes one word.
-__global__ void dead_positions_kernel(const std::uint64_t* row_bits, const std::uint32_t* row_at,
-                                      std::uint32_t positions, std::uint32_t* out)
-{
-    const std::uint32_t position = blockIdx.x * threads + threadIdx.x;
-    if (position >= positions) return;
-    const std::uint32_t row = row_at[position];
-    const bool dead = row == no_row || ((row_bits[row / 64] >> (row % 64)) & 1U) != 0;
-    const std::uint32_t word = __ballot_sync(0xffffffffU, dead);
-    if (threadIdx.x % 32 == 0) out[position / 32] = word;
-}
-
 }  // namespace
 
 void code_terms(const MirrorView& mirror, const float* rotated_centroids, float* terms, cudaStream_t stream)
@@ -111,14 +100,6 @@ void rotate(const float* rotation, const float* rows, std::size_t count, std::ui
     if (count == 0) return;
     rotate_kernel<<<blocks_for(count * dimensions), threads, 0, stream>>>(rotation, rows, count, dimensions, out);
     check_launch("rotating vectors");
-}
-
-void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,
-                    std::uint32_t* out, cudaStream_t stream)
-{
-    if (positions == 0) return;
-    dead_positions_kernel<<<blocks_for(positions), threads, 0, stream>>>(row_bits, row_at, positions, out);
-    check_launch("marking dead rows");
 }
 
 }  // namespace pgwarp::cuda::ivfadc

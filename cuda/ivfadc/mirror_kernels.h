@@ -18,9 +18,6 @@ void code_terms(const MirrorView& mirror, const float* rotated_centroids, float*
 // centres, to which queries are relative; 0 for products, infinite in padding. Lists, centroids, centres and bytes of
 // the mirror must be loaded.
 void byte_terms(const MirrorView& mirror, float* terms, cudaStream_t stream);
-// Sets the bit of a position where its row's bit is set in row_bits (words of 64), and in padding.
-void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,
-                    std::uint32_t* out, cudaStream_t stream);
 // out[i] = rotation * rows[i], in double precision.
 void rotate(const float* rotation, const float* rows, std::size_t count, std::uint32_t dimensions, float* out,
             cudaStream_t stream);

@@ -7,10 +7,10 @@
 #include "device/wait.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
-#include "ivfadc/mirror_kernels.h"
 #include "ivfadc/refine_factor.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda::ivfadc
 {

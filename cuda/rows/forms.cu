@@ -137,6 +137,17 @@ __global__ void scatter_bytes_kernel(const std::uint8_t* piece, std::uint64_t of
     out[row + byte_place(static_cast<std::uint32_t>(at % dimensions))] = piece[i];
 }
 
+__global__ void dead_positions_kernel(const std::uint64_t* row_bits, const std::uint32_t* row_at,
+                                      std::uint32_t positions, std::uint32_t* out)
+{
+    const std::uint32_t position = blockIdx.x * threads + threadIdx.x;
+    if (position >= positions) return;
+    const std::uint32_t row = row_at[position];
+    const bool dead = row == no_row || ((row_bits[row / 64] >> (row % 64)) & 1U) != 0;
+    const std::uint32_t word = __ballot_sync(0xffffffffU, dead);
+    if (threadIdx.x % 32 == 0) out[position / 32] = word;
+}
+
 }  // namespace
 
 float power_of_two(float largest, int exponent)
@@ -224,6 +235,14 @@ void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t byt
     scatter_bytes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
                                                                     offset, bytes, dimensions, position_of, out);
     check_launch("placing bytes");
+}
+
+void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,
+                    std::uint32_t* out, cudaStream_t stream)
+{
+    if (positions == 0) return;
+    dead_positions_kernel<<<blocks_for(positions), threads, 0, stream>>>(row_bits, row_at, positions, out);
+    check_launch("marking dead rows");
 }
 
 }  // namespace pgwarp::cuda::rows

@@ -44,4 +44,8 @@ void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t r
 void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimensions, const std::uint32_t* centre_of,
                       const float* centres, std::uint8_t* codes, float* scales, cudaStream_t stream);
 
+// Sets the bit of a position where its row's bit is set in row_bits (words of 64), and in padding.
+void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,
+                    std::uint32_t* out, cudaStream_t stream);
+
 }  // namespace pgwarp::cuda::rows

@@ -2,10 +2,10 @@
 // settings derive from both.
 #pragma once
 
-// Name; the number that pages and messages hold; whether cuda/ has a folder for the method. Never renumber; 3 is
-// reserved.
+// Name; the number that pages and messages hold; whether cuda/ has a folder for the method. Never renumber.
 #define PGWARP_METHODS(ROW) \
     ROW(exact, 1, true)     \
     ROW(ivfadc, 2, true)    \
+    ROW(pqtree, 3, true)    \
     ROW(graph, 4, true)     \
     ROW(matchcount, 5, true)

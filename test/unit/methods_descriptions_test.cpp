@@ -131,7 +131,7 @@ TEST(Descriptions, HaveNamesOfTheirOwn)
         }
     }
     EXPECT_EQ(find_description("seqscan"), nullptr);
-    EXPECT_EQ(find_description(static_cast<Method>(3)), nullptr);
+    EXPECT_EQ(find_description(static_cast<Method>(99)), nullptr);
 }
 
 // Conclusions that other code draws from a capability.

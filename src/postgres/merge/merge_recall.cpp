@@ -171,6 +171,19 @@ void give_coded_lists(const MergeRun* merge, const EngineBuild* build)
     }
 }
 
+// Where a row has no list, its place follows from its codes: send the engine the quantizer and all codes.
+void give_places(const MergeRun* merge, const EngineBuild* build)
+{
+    if (array_name(*merge->method, ArrayRole::quantizer) == nullptr ||
+        array_name(*merge->method, ArrayRole::list_of_row) != nullptr)
+        return;
+    for (const ArrayDescription& described : merge->method->arrays) {
+        if (described.role != ArrayRole::quantizer && described.role != ArrayRole::codes) continue;
+        const StoredArray* array = find_array(merge->next, described.name);
+        if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
+    }
+}
+
 Calibration measure(MergeRun* merge, EngineBuild* build)
 {
     const StoredArray* kept = kept_rows(*merge->method, merge->next);
@@ -181,6 +194,7 @@ Calibration measure(MergeRun* merge, EngineBuild* build)
         const StoredArray* array = find_array(merge->next, *merge->method, role);
         if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
     }
+    give_places(merge, build);
     give_dead(merge, build);
     if (kept != nullptr) {
         give_queries(merge, build, *kept);

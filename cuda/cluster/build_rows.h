@@ -1,0 +1,86 @@
+// The rows of a build in device memory, and the steps of builds that need nothing else: half vectors and calibration's
+// truth.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/staging.h"
+#include "device/context.h"
+#include "device/wait.h"
+#include "methods/method.h"
+#include "methods/rows/half_rows.h"
+
+namespace pgwarp::cuda
+{
+
+class BuildRows
+{
+public:
+    // name: the purpose of the build's device memory, a static string.
+    BuildRows(Context& context, const char* name);
+    BuildRows(const BuildRows&) = delete;
+    BuildRows& operator=(const BuildRows&) = delete;
+
+    // Copies the rows to the device.
+    void upload(RowBuffer& rows, std::size_t dimensions, const BuildProgress& progress, ThreadPool& pool);
+    const float* data() const { return rows_.data(); }
+    // The rows from `number` on.
+    const float* row(std::size_t number) const { return rows_.data() + number * dimensions_; }
+    std::size_t count() const { return count_; }
+
+    Context& context() const { return context_; }
+    cudaStream_t stream() const { return lease_; }
+    void wait() const { lease_.stream().synchronize(); }
+    template <class T>
+    DeviceArray<T> array(std::size_t count) const
+    {
+        return DeviceArray<T>(context_.pool(), count, name_, stream());
+    }
+    // For small arrays.
+    template <class T>
+    DeviceArray<T> copy_of(std::span<const T> values) const
+    {
+        DeviceArray<T> copy = array<T>(values.size());
+        if (!values.empty()) send(copy.data(), values.data(), copy.bytes(), stream(), "copying to the device");
+        return copy;
+    }
+    // Copies to the host and waits.
+    template <class T>
+    void read(const T* device, std::span<T> out) const
+    {
+        if (out.empty()) return wait();
+        read_back(out.data(), device, out.size_bytes(), stream(), "copying from the device");
+    }
+    // For large arrays.
+    template <class T>
+    void download(const DeviceArray<T>& from, T* to, ThreadPool& pool, const CancelToken* cancel)
+    {
+        staging_.download(from.data(), from.bytes(), to, pool, cancel);
+    }
+
+    // Chooses the codec of half vectors and makes them, for keep_halves().
+    void train_half(const IndexShape& shape, HalfRows& half);
+    // As calibration_truth() (methods/recall/truth.h).
+    std::vector<std::vector<std::uint32_t>> truth(Metric metric, const std::vector<std::uint32_t>& sample,
+                                                  ThreadPool& pool, const CancelToken* cancel) const;
+    // Overwrites the memory of the rows on the host with the half vectors, and returns them.
+    std::span<const std::uint16_t> keep_halves(RowBuffer& rows, ThreadPool& pool);
+
+private:
+    Context& context_;
+    const char* name_;
+    Context::Build build_;
+    Context::Lease lease_;
+    Staging staging_;
+    std::size_t dimensions_ = 0;
+    std::size_t count_ = 0;
+    DeviceArray<float> rows_;
+    DeviceArray<std::uint16_t> halves_;
+};
+
+}  // namespace pgwarp::cuda

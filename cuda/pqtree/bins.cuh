@@ -1,0 +1,303 @@
+// The proposal of bins by a whole block: the bins with the smallest scores until they hold enough rows, as
+// nearest_bins() of methods/pqtree/bin_order.h gives them.
+//
+// Bins are pairs of two sorted lists, and the score of a bin is a sum. They come in shells: all pairs whose sums lie
+// between two limits. Within a shell bins need no order, because their rows are ranked again. In the last shell bins
+// are counted by score in buckets, those of buckets behind the wanted number of rows are left out, and the bucket of
+// the cut is divided again.
+#pragma once
+
+#include <cstdint>
+
+#include "pqtree/block.cuh"
+#include "pqtree/descent.cuh"
+#include "pqtree/view.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+inline constexpr std::uint32_t most_bin_rows = 1U << 20;  // rows of one bin that a search looks at
+static_assert(cut_buckets <= batch_threads);
+
+namespace detail
+{
+
+// The number of the list's scores up to `limit`.
+__device__ inline std::uint32_t scores_upto(const RankedList& list, float limit)
+{
+    std::uint32_t low = 0;
+    std::uint32_t high = list.count;
+    while (low < high) {
+        const std::uint32_t middle = (low + high) / 2;
+        if (list.scores[middle] <= limit) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The number of pairs of the i-th entry of `a` with sums up to `limit`.
+__device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& b, std::uint32_t i, float limit)
+{
+    return scores_upto(b, limit - a.scores[i]);
+}
+
+// The number of pairs with sums up to `limit`, by a warp.
+__device__ inline std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit)
+{
+    std::uint32_t pairs = 0;
+    for (std::uint32_t i = threadIdx.x % 32; i < a.count; i += 32) {
+        const std::uint32_t own = pairs_of(a, b, i, limit);
+        if (own == 0) break;  // the scores of `a` only grow
+        pairs += own;
+    }
+    return warp_sum(pairs);
+}
+
+__device__ inline float last_sum(const RankedList& a, const RankedList& b)
+{
+    return a.scores[a.count - 1] + b.scores[b.count - 1];
+}
+
+// A sum that `wanted` pairs do not exceed, beyond `low`: all pairs of ranks up to the root of `wanted`.
+__device__ inline float sum_with(const RankedList& a, const RankedList& b, std::uint32_t wanted, float low)
+{
+    const auto rank = static_cast<std::uint32_t>(sqrtf(static_cast<float>(wanted))) + 1;
+    if (rank >= a.count || rank >= b.count) return last_sum(a, b);
+    const float sum = a.scores[rank] + b.scores[rank];
+    return sum > low ? sum : last_sum(a, b);
+}
+
+// Finds a limit with at least `wanted` pairs, and at most a quarter more where sums differ enough; the last sum where
+// there are fewer. Each warp counts the pairs of one limit between `low` and a sum with enough pairs, then between the
+// nearest two. Begins and ends with a barrier.
+template <int Threads>
+__device__ float find_limit(const RankedList& a, const RankedList& b, float low, std::uint32_t wanted,
+                            BlockState& state)
+{
+    constexpr int rounds = 6;
+    constexpr int points = Threads / 32;
+    float high = sum_with(a, b, wanted, low);
+    for (int round = 0; round < rounds; ++round) {
+        const float step = (high - low) / static_cast<float>(points + 1);
+        const auto own = static_cast<int>(threadIdx.x / 32);
+        __syncthreads();
+        const std::uint32_t pairs = count_pairs(a, b, low + step * static_cast<float>(own + 1));
+        if (threadIdx.x % 32 == 0) state.warp_sums[own] = pairs;
+        __syncthreads();
+        int point = 0;
+        while (point < points && state.warp_sums[point] < wanted) ++point;
+        const bool enough = point < points && state.warp_sums[point] <= wanted + wanted / 4;
+        const float from = low;
+        if (point < points) high = from + step * static_cast<float>(point + 1);
+        low = from + step * static_cast<float>(point);
+        if (enough) break;
+    }
+    __syncthreads();
+    return high;
+}
+
+// A shell: pair x of [0, pairs) belongs to the last entry i of `a` with sums[i] <= x.
+struct Shell {
+    float limit;
+    std::uint32_t pairs;
+};
+
+// Finds the pairs with sums up to `limit` that were not visited: visited[i], sums[i] for entries of `a`. Ends with a
+// barrier.
+template <int Threads>
+__device__ Shell open_shell(const RankedList& a, const RankedList& b, float limit, const std::uint32_t* visited,
+                            std::uint32_t* sums, BlockState& state)
+{
+    Shell shell{limit, 0};
+    for (std::uint32_t base = 0; base < a.count; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        std::uint32_t fresh = 0;
+        if (i < a.count) {
+            const std::uint32_t upto = pairs_of(a, b, i, limit);
+            fresh = upto > visited[i] ? upto - visited[i] : 0;
+        }
+        std::uint32_t total;
+        const std::uint32_t before = sum_before<Threads>(fresh, state, total);
+        if (i < a.count) sums[i] = shell.pairs + before;
+        shell.pairs += total;
+    }
+    if (threadIdx.x == 0) sums[a.count] = shell.pairs;
+    __syncthreads();
+    return shell;
+}
+
+__device__ inline std::uint32_t entry_of(const std::uint32_t* sums, std::uint32_t count, std::uint32_t pair)
+{
+    std::uint32_t low = 0;
+    std::uint32_t high = count;
+    while (high - low > 1) {
+        const std::uint32_t middle = (low + high) / 2;
+        if (sums[middle] <= pair) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The buckets of the sums of a shell.
+struct Buckets {
+    float origin;
+    float width;  // of a bucket
+    __device__ std::uint32_t of(float sum) const
+    {
+        const float bucket = (sum - origin) / width;
+        return static_cast<std::uint32_t>(fminf(fmaxf(bucket, 0.0F), static_cast<float>(cut_buckets - 1)));
+    }
+    // The buckets of the sums of one bucket.
+    __device__ Buckets within(std::uint32_t bucket) const
+    {
+        return {origin + static_cast<float>(bucket) * width, fmaxf(width / cut_buckets, 1e-30F)};
+    }
+};
+
+// Rows of a listed bin, with a mark while its place before or behind the cut is open.
+inline constexpr std::uint32_t undecided = 1U << 31;
+
+// The scores of listed bins lie behind the histogram of buckets.
+__device__ inline float* bin_scores(const BlockSpace& space)
+{
+    return reinterpret_cast<float*>(space.scratch + cut_buckets);
+}
+
+// Lists the bins of pairs [first, last) that have rows: space.bins = {begin, rows | undecided}, and their scores; adds
+// their rows to those of their buckets, space.scratch. Ends with a barrier.
+template <int Threads>
+__device__ void list_bins(const MirrorView& mirror, const BlockSpace& space, const RankedList& a, const RankedList& b,
+                          std::uint64_t combinations, const std::uint32_t* visited, const std::uint32_t* sums,
+                          std::uint32_t first, std::uint32_t last, const Buckets& buckets, BlockState& state)
+{
+    for (std::uint32_t base = first; base < last; base += Threads) {
+        const std::uint32_t pair = base + threadIdx.x;
+        std::uint32_t begin = 0;
+        std::uint32_t rows = 0;
+        float score = 0;
+        if (pair < last) {
+            const std::uint32_t i = entry_of(sums, a.count, pair);
+            const std::uint32_t j = visited[i] + pair - sums[i];
+            const std::uint64_t slot = mirror.lists.slots.slot(a.numbers[i] * combinations + b.numbers[j]);
+            begin = mirror.lists.begin[slot];
+            rows = min(mirror.lists.begin[slot + 1] - begin, most_bin_rows);
+            score = a.scores[i] + b.scores[j];
+        }
+        const std::uint32_t place = take_place(rows > 0, &state.listed);
+        if (rows == 0) continue;
+        space.bins[place] = make_uint2(begin, rows | undecided);
+        bin_scores(space)[place] = score;
+        atomicAdd(&space.scratch[buckets.of(score)], rows);
+    }
+    __syncthreads();
+}
+
+// Decides which of the listed bins are taken: the nearest that hold `wanted` rows. The rows of the others become 0.
+// Each round decides the bins before and behind the bucket of the cut, and divides that bucket. Ends with a barrier.
+template <int Threads>
+__device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Buckets buckets, BlockState& state)
+{
+    constexpr int rounds = 4;
+    const std::uint32_t listed = state.listed;
+    for (int round = 0;; ++round) {
+        const std::uint32_t own = threadIdx.x < cut_buckets ? space.scratch[threadIdx.x] : 0;
+        std::uint32_t total;
+        const std::uint32_t before = sum_before<Threads>(own, state, total);
+        if (total <= wanted) return;  // all that are undecided are taken
+        if (before < wanted && before + own >= wanted) {
+            state.cut = threadIdx.x;
+            state.before_cut = before;
+            state.at_cut = own;
+        }
+        __syncthreads();
+        const std::uint32_t cut = state.cut;
+        const bool divides = round + 1 < rounds && state.before_cut + state.at_cut > wanted + wanted / 64;
+        wanted -= state.before_cut;
+        if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
+        __syncthreads();
+        const Buckets finer = buckets.within(cut);
+        for (std::uint32_t i = threadIdx.x; i < listed; i += Threads) {
+            const std::uint32_t rows = space.bins[i].y;
+            if (rows < undecided) continue;
+            const float score = bin_scores(space)[i];
+            const std::uint32_t bucket = buckets.of(score);
+            if (bucket > cut) space.bins[i].y = 0;
+            if (bucket < cut) space.bins[i].y = rows - undecided;
+            if (bucket == cut && divides) atomicAdd(&space.scratch[finer.of(score)], rows - undecided);
+        }
+        __syncthreads();
+        if (!divides) return;
+        buckets = finer;
+    }
+}
+
+// Turns the listed bins into {begin, rows before}; leaves out those behind the wanted number of rows. Returns the rows
+// that stay. Ends with a barrier.
+template <int Threads>
+__device__ std::uint32_t cut_bins(const BlockSpace& space, std::uint32_t wanted, const Buckets& buckets,
+                                  BlockState& state)
+{
+    decide_bins<Threads>(space, wanted, buckets, state);
+    const std::uint32_t listed = state.listed;
+    std::uint32_t rows = 0;
+    for (std::uint32_t base = 0; base < listed; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        const std::uint32_t taken = i < listed ? space.bins[i].y & (undecided - 1) : 0;
+        std::uint32_t total;
+        const std::uint32_t before = sum_before<Threads>(taken, state, total);
+        if (i < listed) space.bins[i].y = rows + before;
+        rows += total;
+    }
+    __syncthreads();
+    return rows;
+}
+
+}  // namespace detail
+
+// Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows), by all threads, for
+// bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations + number of b.
+// first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too.
+template <int Threads, class Scan>
+__device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, const RankedList& a, const RankedList& b,
+                           std::uint64_t combinations, std::uint32_t candidates, std::uint32_t first_pairs,
+                           std::uint32_t room, BlockState& state, const Scan& scan)
+{
+    std::uint32_t* visited = space.offsets;
+    std::uint32_t* sums = visited + a.count;
+    for (std::uint32_t i = threadIdx.x; i < a.count; i += Threads) visited[i] = 0;
+    float low = a.scores[0] + b.scores[0];
+    std::uint32_t rows = 0;
+    std::uint32_t pairs = 0;
+    std::uint32_t wanted_pairs = first_pairs;
+    while (true) {
+        const float limit = detail::find_limit<Threads>(a, b, low, wanted_pairs, state);
+        const detail::Shell shell = detail::open_shell<Threads>(a, b, limit, visited, sums, state);
+        const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
+        for (std::uint32_t first = 0; first < shell.pairs; first += room) {
+            if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
+            if (threadIdx.x == 0) state.listed = 0;
+            __syncthreads();
+            detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first,
+                                       min(first + room, shell.pairs), buckets, state);
+            const std::uint32_t found = detail::cut_bins<Threads>(space, candidates - rows, buckets, state);
+            scan(state.listed, found);
+            rows += found;
+            if (rows >= candidates) return;
+        }
+        if (limit >= detail::last_sum(a, b)) return;
+        for (std::uint32_t i = threadIdx.x; i < a.count; i += Threads) visited[i] += sums[i + 1] - sums[i];
+        pairs += shell.pairs;
+        const float missing = static_cast<float>(candidates - rows) / static_cast<float>(rows + 1);
+        const float more = static_cast<float>(pairs) * fminf(fmaxf(1.2F * missing, 0.5F), 4.0F);
+        wanted_pairs = pairs + min(static_cast<std::uint32_t>(more) + 1, room / 5 * 4);
+        low = limit;
+    }
+}
+
+}  // namespace pgwarp::cuda::pqtree

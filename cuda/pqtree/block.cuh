@@ -1,0 +1,88 @@
+// The shared memory of a block that searches for one query, and sums over the block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pqtree/layout.h"
+#include "select/block_rank.cuh"
+#include "select/key.cuh"
+#include "select/warp.cuh"
+
+namespace pgwarp::cuda::pqtree
+{
+
+// Threads of a block: few where many blocks share a multiprocessor, many where a query has one to itself.
+inline constexpr int batch_threads = 256;
+inline constexpr int single_threads = 1024;
+
+// Numbers that all threads read.
+struct BlockState {
+    std::uint32_t warp_sums[32];
+    std::uint32_t listed;      // bins
+    std::uint32_t cut;         // bucket in which the wanted number of rows is reached
+    std::uint32_t before_cut;  // rows of the buckets before it
+    std::uint32_t at_cut;      // rows of that bucket
+    std::uint32_t kept;        // keys
+    float limit;               // scores above it are not kept
+};
+
+struct BlockSpace {
+    std::uint32_t* terms;
+    SelectKey* keys;
+    uint2* bins;
+    std::uint32_t* scratch;
+    float* query;
+    float* part_scores;
+    float* scores;
+    std::uint32_t* leaves;
+    std::uint32_t* offsets;
+    float* line_scores;
+
+    __device__ BlockSpace(std::byte* memory, const BlockLayout& at)
+        : terms(reinterpret_cast<std::uint32_t*>(memory + at.terms)),
+          keys(reinterpret_cast<SelectKey*>(memory + at.keys)),
+          bins(reinterpret_cast<uint2*>(memory + at.bins)),
+          scratch(reinterpret_cast<std::uint32_t*>(memory + at.scratch)),
+          query(reinterpret_cast<float*>(memory + at.query)),
+          part_scores(reinterpret_cast<float*>(memory + at.part_scores)),
+          scores(reinterpret_cast<float*>(memory + at.scores)),
+          leaves(reinterpret_cast<std::uint32_t*>(memory + at.leaves)),
+          offsets(reinterpret_cast<std::uint32_t*>(memory + at.offsets)),
+          line_scores(reinterpret_cast<float*>(memory + at.keys))
+    {
+    }
+};
+
+static_assert(sizeof(RankShared) <= scratch_words * sizeof(std::uint32_t));
+
+// The sum of the values of the threads before the calling one; total: of all. All threads call.
+template <int Threads>
+__device__ std::uint32_t sum_before(std::uint32_t value, BlockState& state, std::uint32_t& total)
+{
+    const std::uint32_t warp = threadIdx.x / 32;
+    const std::uint32_t upto = warp_prefix_sum(value);
+    if (threadIdx.x % 32 == 31) state.warp_sums[warp] = upto;
+    __syncthreads();
+    std::uint32_t before = upto - value;
+    total = 0;
+    for (std::uint32_t i = 0; i < Threads / 32; ++i) {
+        const std::uint32_t of_warp = state.warp_sums[i];
+        if (i < warp) before += of_warp;
+        total += of_warp;
+    }
+    __syncthreads();
+    return before;
+}
+
+// Returns a place for each thread that wants one: places of a warp are neighbours. All lanes of the warp call.
+__device__ inline std::uint32_t take_place(bool wants, std::uint32_t* counter)
+{
+    const unsigned wanting = __ballot_sync(~0U, wants);
+    const unsigned lane = threadIdx.x % 32;
+    std::uint32_t first = 0;
+    if (lane == 0 && wanting != 0) first = atomicAdd(counter, static_cast<std::uint32_t>(__popc(wanting)));
+    return __shfl_sync(~0U, first, 0) + static_cast<std::uint32_t>(__popc(wanting & ((1U << lane) - 1)));
+}
+
+}  // namespace pgwarp::cuda::pqtree

@@ -1,0 +1,172 @@
+// The descent of the tree by a whole block (Wieschollek et al., section 3.2): the best centroids of the first level in
+// each part, and their leaves in order of their scores.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "pqtree/block.cuh"
+#include "pqtree/view.h"
+#include "select/order_bits.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+// Leaves, or combinations of leaves, in ascending order of their scores.
+struct RankedList {
+    const float* scores;
+    const std::uint32_t* numbers;
+    std::uint32_t count;
+};
+
+namespace detail
+{
+
+// A score that can be ranked: sums out of float's range, and NaN, become its largest or smallest number.
+__device__ inline float within_range(float score)
+{
+    return fminf(fmaxf(score, -FLT_MAX), FLT_MAX);
+}
+
+// chosen[part][width] = the centroids with the smallest scores; ties go to the lower number.
+template <int Threads>
+__device__ void choose_centroids(const TreeView& tree, const float* part_scores, std::uint32_t width,
+                                 std::uint32_t* chosen)
+{
+    for (std::uint32_t i = threadIdx.x; i < tree.parts * tree.k1; i += Threads) {
+        const std::uint32_t part = i / tree.k1;
+        const std::uint32_t own = i % tree.k1;
+        const float* scores = part_scores + part * tree.padded_level1;
+        const float score = within_range(scores[own]);
+        std::uint32_t rank = 0;
+#pragma unroll 4
+        for (std::uint32_t other = 0; other < tree.k1; ++other) {
+            const float theirs = within_range(scores[other]);
+            rank += theirs < score || (theirs == score && other < own) ? 1 : 0;
+        }
+        if (rank < width) chosen[part * width + rank] = own;
+    }
+}
+
+// The leaf with number i among those of the chosen centroids of a part.
+__device__ inline std::uint32_t leaf_of(const TreeView& tree, const std::uint32_t* chosen, std::uint32_t i)
+{
+    return chosen[i / tree.k2] * tree.k2 + i % tree.k2;
+}
+
+// out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf.
+template <int Threads>
+__device__ void score_leaves(const TreeView& tree, const float* query, const std::uint32_t* chosen, std::uint32_t width,
+                             std::uint32_t ranks, float* out)
+{
+    constexpr std::uint32_t lanes = 4;
+    const std::uint32_t lane = threadIdx.x % lanes;
+    const std::uint32_t count = width * tree.k2;
+    for (std::uint32_t unit = threadIdx.x / lanes; unit < tree.parts * ranks; unit += Threads / lanes) {
+        const std::uint32_t part = unit / ranks;
+        const std::uint32_t i = unit % ranks;
+        const std::uint32_t leaf = leaf_of(tree, chosen + part * width, min(i, count - 1));
+        const std::uint32_t quads = (tree.padded[part + 1] - tree.padded[part]) / 4;
+        const auto* own = reinterpret_cast<const float4*>(query + tree.padded[part]);
+        const auto* row =
+            reinterpret_cast<const float4*>(tree.level2 + std::size_t{leaf} * tree.padded_query + tree.padded[part]);
+        float sum = 0;
+#pragma unroll 4
+        for (std::uint32_t quad = lane; quad < quads; quad += lanes) {
+            const float4 a = own[quad];
+            const float4 b = row[quad];
+            if (tree.squared) {
+                sum += (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z) +
+                       (a.w - b.w) * (a.w - b.w);
+            } else {
+                sum -= a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+            }
+        }
+        sum += __shfl_xor_sync(~0U, sum, 1);
+        sum += __shfl_xor_sync(~0U, sum, 2);
+        if (lane == 0) out[unit] = i < count ? within_range(sum) : INFINITY;
+    }
+}
+
+// Returns the number of scores [ranks] before the own one, of number i; ties go to the lower number. ranks: a multiple
+// of 4.
+__device__ inline std::uint32_t rank_of(const float* scores, std::uint32_t ranks, std::uint32_t i)
+{
+    const float own = scores[i];
+    std::uint32_t rank = 0;
+    for (std::uint32_t quad = 0; quad < ranks; quad += 4) {
+        const float4 other = *reinterpret_cast<const float4*>(scores + quad);
+        if (quad + 4 <= i) {
+            rank += (other.x <= own) + (other.y <= own) + (other.z <= own) + (other.w <= own);
+        } else if (quad > i) {
+            rank += (other.x < own) + (other.y < own) + (other.z < own) + (other.w < own);
+        } else {
+            const float all[4] = {other.x, other.y, other.z, other.w};
+            for (std::uint32_t j = 0; j < 4; ++j) rank += quad + j < i ? all[j] <= own : all[j] < own;
+        }
+    }
+    return rank;
+}
+
+// Sorts `runs` runs of `size` keys, a power of two, side by side. Begins and ends with a barrier.
+template <int Threads>
+__device__ void sort_runs(SelectKey* keys, std::uint32_t size, std::uint32_t runs)
+{
+    __syncthreads();
+    for (std::uint32_t span = 2; span <= size; span *= 2) {
+        for (std::uint32_t step = span / 2; step > 0; step /= 2) {
+            for (std::uint32_t i = threadIdx.x; i < size / 2 * runs; i += Threads) {
+                // The first step of a span compares from the outside inwards, so that all spans are ascending. Runs
+                // are whole spans, so the pairs of all runs are numbered consecutively.
+                const std::uint32_t low = (i & ~(step - 1)) << 1 | (i & (step - 1));
+                const std::uint32_t high = step == span / 2 ? low ^ (span - 1) : low + step;
+                const SelectKey a = keys[low];
+                const SelectKey b = keys[high];
+                if (b < a) {
+                    keys[low] = b;
+                    keys[high] = a;
+                }
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// Ends with a barrier.
+template <int Threads>
+__device__ void unpack_keys(const SelectKey* keys, std::uint32_t count, float* scores, std::uint32_t* numbers)
+{
+    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) {
+        scores[i] = key_score(keys[i]);
+        numbers[i] = key_id(keys[i]);
+    }
+    __syncthreads();
+}
+
+}  // namespace detail
+
+// Writes the leaves of the `width` best centroids of each part, sorted by counting: space.scores and space.leaves
+// [parts][ranks], of which the first width * k2 <= ranks are valid. ranks: a power of two, 8 or more. Begins and ends
+// with a barrier.
+template <int Threads>
+__device__ void rank_leaves(const TreeView& tree, const BlockSpace& space, std::uint32_t width, std::uint32_t ranks)
+{
+    __syncthreads();
+    detail::choose_centroids<Threads>(tree, space.part_scores, width, space.scratch);
+    __syncthreads();
+    auto* scores = reinterpret_cast<float*>(space.keys);
+    detail::score_leaves<Threads>(tree, space.query, space.scratch, width, ranks, scores);
+    __syncthreads();
+    for (std::uint32_t unit = threadIdx.x; unit < tree.parts * ranks; unit += Threads) {
+        const std::uint32_t part = unit / ranks;
+        const std::uint32_t i = unit % ranks;
+        if (i >= width * tree.k2) continue;
+        const std::uint32_t place = part * ranks + detail::rank_of(scores + part * ranks, ranks, i);
+        space.scores[place] = scores[unit];
+        space.leaves[place] = detail::leaf_of(tree, space.scratch + part * width, i);
+    }
+    __syncthreads();
+}
+
+}  // namespace pgwarp::cuda::pqtree

@@ -1,0 +1,123 @@
+#include "pqtree/device_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+#include "pqtree/rank.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+namespace
+{
+
+constexpr std::size_t few_queries = 16;
+constexpr std::size_t most_queries = std::size_t{1} << 15;
+constexpr std::chrono::microseconds watched{500};
+
+// Cycles of a multiprocessor: about 1.5 ms of a launch, and what a query and a candidate take.
+constexpr double launch_cycles = 2.5e6;
+constexpr double query_cycles = 30000;
+constexpr double candidate_cycles = 1;  // of a group of line parts
+constexpr std::size_t launch_bus_bytes = std::size_t{64} << 20;
+
+Proposals carve(Carver& memory, const Mirror& mirror, const DevicePlan& plan)
+{
+    Proposals space;
+    space.keys = memory.take<unsigned long long>(std::size_t{plan.count} * plan.propose.stride());
+    space.counts = memory.take<std::uint32_t>(plan.count);
+    if (plan.reads_in_place) space.queries = memory.take<float>(plan.count * mirror.dimensions());
+    return space;
+}
+
+// The values of all rows for one query.
+struct Continuation {
+    double* values;
+    rows::SelectionSpace selection;
+};
+
+Continuation carve_continuation(Carver& memory, const Mirror& mirror)
+{
+    return {memory.take<double>(mirror.view().positions), rows::take_selection_space(memory)};
+}
+
+// The most queries of a launch.
+std::size_t queries_in_time(const Mirror& mirror, const ProposePlan& plan)
+{
+    const double cycles = query_cycles + candidate_cycles * plan.shape.groups * static_cast<double>(plan.candidates);
+    double queries = mirror.context().multiprocessors() * launch_cycles / cycles;
+    const std::size_t bus = mirror.remote_row_bytes() * plan.wanted;
+    if (bus > 0) queries = std::min(queries, static_cast<double>(launch_bus_bytes / bus));
+    return std::max<std::size_t>(1, static_cast<std::size_t>(queries));
+}
+
+}  // namespace
+
+DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room)
+{
+    DevicePlan plan;
+    const MirrorView& view = mirror.view();
+    const double live = std::max(1 - request.dead_share, 1.0 / static_cast<double>(mirror.rows()));
+    const double candidates = static_cast<double>(request.plan.candidates) / live;
+    // Scores of line codes are the values of rows that have no vectors, but for rounding.
+    const std::size_t ranked = view.values_of_codes() && request.ranks
+                                   ? std::min(request.plan.ranked, request.k + 8 + request.k / 8)
+                                   : request.plan.ranked;
+    const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
+    if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
+                        static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
+                        !request.ranks, mirror.context().shared_bytes_per_block(), plan.propose))
+        throw std::bad_alloc();
+    plan.ranks = request.ranks;
+    plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);
+    const std::size_t most = std::min(most_queries, queries_in_time(mirror, plan.propose));
+    const std::size_t chunks = (count + most - 1) / most;
+    std::size_t queries = (count + chunks - 1) / chunks;
+    const auto bytes_for = [&](std::size_t width) {
+        plan.count = static_cast<std::uint32_t>(width);
+        plan.reads_in_place = width <= few_queries;
+        plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
+        return plan.workspace + width * mirror.dimensions() * sizeof(float);
+    };
+    while (bytes_for(queries) > room / 4 * 3 && queries > 1) queries = (queries + 1) / 2;
+    if (plan.reads_in_place && plan.ranks) plan.watched = watched;
+    return plan;
+}
+
+void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& chunk, const std::uint32_t* dead)
+{
+    Carver carver(chunk.workspace);
+    const Proposals proposals = carve(carver, mirror, plan);
+    const float* queries = plan.reads_in_place ? proposals.queries : chunk.queries;
+    propose(mirror.view(), chunk.queries, plan.count, plan.propose, dead, proposals, chunk.stream);
+    if (plan.ranks) {
+        rank_proposals(mirror.view(), queries, plan.count, proposals, plan.propose.stride(), plan.k,
+                       plan.watched.count() > 0, chunk.answers, chunk.stream);
+    } else {
+        answer_proposals(mirror.view(), plan.count, proposals, plan.propose.wanted, chunk.answers, chunk.stream);
+    }
+}
+
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted)
+{
+    ChunkPlan plan;
+    plan.ordered = wanted <= rows::ordered_most;
+    plan.workspace = carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
+    return plan;
+}
+
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
+                          const std::uint32_t* dead)
+{
+    Carver carver(chunk.workspace);
+    const Continuation space = carve_continuation(carver, mirror);
+    const MirrorView& view = mirror.view();
+    rows::value_in_steps(view.positions, mirror.remote_row_bytes(), [&](std::uint32_t first, std::uint32_t count) {
+        all_values(view, chunk.queries, first, count, space.values + first, chunk.stream);
+    });
+    rows::first_after({space.values, view.row_at, dead, view.positions}, after, plan.k, space.selection, chunk.answers,
+                      chunk.stream);
+}
+
+}  // namespace pgwarp::cuda::pqtree

@@ -1,0 +1,41 @@
+// A search of a chunk of queries on the device: its plan, the workspace for it, and its launches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/searcher.h"
+#include "methods/pqtree/pqtree.h"
+#include "pqtree/mirror.h"
+#include "pqtree/propose.h"
+#include "rows/ordered_rows.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+struct DevicePlan : ChunkPlan {
+    ProposePlan propose;
+    bool ranks = true;  // by values; else the answers are the proposals with their scores
+};
+
+// What a round asks of the device.
+struct SearchRequest {
+    SearchPlan plan;
+    std::size_t k = 0;
+    double dead_share = 0;
+    bool ranks = true;
+};
+
+// Plans a chunk of the first plan.count <= count queries: the length of launches and the workspace are bounded. The
+// rows that are ranked are at most most_proposed. room: free bytes of device memory.
+DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room);
+
+// Enqueues the search of a chunk. dead: one bit for each position, or null. Throws CudaError.
+void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& chunk, const std::uint32_t* dead);
+
+// Finds the first `wanted` rows after a cursor for one query, by the values of all rows.
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
+                          const std::uint32_t* dead);
+
+}  // namespace pgwarp::cuda::pqtree

@@ -1,0 +1,130 @@
+// The layout of a product quantization tree on the device: padded queries, codes of rows, and the shared memory of the
+// block that searches for a query. Free of CUDA, so that tests on the CPU cover it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "methods/pqtree/tree.h"
+#include "numeric/host_device.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+// Codes. A row has 16 bytes for each group of eight line parts: their lines, then their places. Groups are padded with
+// zeros, and the terms of padding are zero. Rows lie in the order of slots, row after row: a row of 16 line parts is
+// one sector of 32 bytes, and rows of a bin are neighbours.
+inline constexpr std::uint32_t group_parts = 8;
+inline constexpr std::uint32_t group_bytes = 16;
+inline constexpr std::uint32_t line_room = 256;  // lines of a line part in the table of terms
+
+PGWARP_HOST_DEVICE constexpr std::uint32_t code_groups(std::uint32_t line_parts)
+{
+    return (line_parts + group_parts - 1) / group_parts;
+}
+
+// The offset of a line in the code of a row; its place is group_parts bytes behind.
+PGWARP_HOST_DEVICE constexpr std::uint32_t line_offset(std::uint32_t line_part)
+{
+    return line_part / group_parts * group_bytes + line_part % group_parts;
+}
+
+// Lanes that share the code of a row: a power of two, at most one for each group.
+PGWARP_HOST_DEVICE constexpr std::uint32_t lanes_of_row(std::uint32_t groups)
+{
+    std::uint32_t lanes = 1;
+    while (lanes < 8 && 2 * lanes <= groups) lanes *= 2;
+    return lanes;
+}
+
+// Vectors of the tree are padded so that each part begins at a multiple of four floats.
+PGWARP_HOST_DEVICE constexpr std::uint32_t padded_width(std::uint32_t width)
+{
+    return (width + 3) / 4 * 4;
+}
+
+// Centroids of the first level are scored four at a time.
+PGWARP_HOST_DEVICE constexpr std::uint32_t padded_level1(std::uint32_t k1)
+{
+    return (k1 + 3) / 4 * 4;
+}
+
+PGWARP_HOST_DEVICE constexpr std::uint32_t power_of_two_above(std::uint32_t n)
+{
+    std::uint32_t power = 1;
+    while (power < n) power *= 2;
+    return power;
+}
+
+inline constexpr std::uint32_t tile_rows = 1024;    // candidates between two looks at the number of kept keys
+inline constexpr std::uint32_t fewest_keys = 2048;  // of a block
+inline constexpr std::uint32_t most_ranks = 1024;   // leaves of a part that a search compares
+inline constexpr std::uint32_t most_proposed = 2048;
+inline constexpr std::uint32_t most_bins = 2048;   // that are listed at a time
+inline constexpr std::uint32_t cut_buckets = 256;  // of scores, where bins are cut
+// A histogram of radix selection, the positions of a tile, or a histogram of buckets and the scores of listed bins.
+inline constexpr std::uint32_t scratch_words = 2560;
+static_assert(cut_buckets + most_bins <= scratch_words && tile_rows <= scratch_words);
+
+// The numbers that decide the shared memory of a search.
+struct BlockShape {
+    std::uint32_t parts = 1;
+    std::uint32_t groups = 1;         // of codes
+    std::uint32_t padded_query = 4;   // floats
+    std::uint32_t padded_level1 = 4;  // floats
+    std::uint32_t ranks = 2;          // leaves of a part, a power of two
+    std::uint32_t bins = 256;         // bins that are listed at a time
+    std::uint32_t proposed = 1;       // rows that are wanted
+};
+
+// The most rows that a selection keeps where `proposed` are wanted.
+PGWARP_HOST_DEVICE constexpr std::uint32_t kept_of(std::uint32_t proposed)
+{
+    return proposed + proposed / 4 + 16;
+}
+
+// Keys that a block keeps: after a selection at most half of the room beside a tile is used, so that a tile always
+// fits. A power of two, as they are sorted.
+PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed)
+{
+    const std::uint32_t wanted = 2 * power_of_two_above(proposed) + tile_rows;
+    return wanted <= fewest_keys ? fewest_keys : power_of_two_above(wanted);
+}
+
+// Offsets in bytes, each a multiple of 16. Scores of line parts (`line_scores`) are made where keys lie later.
+struct BlockLayout {
+    std::uint32_t terms = 0;        // u32 [groups * group_parts][line_room]
+    std::uint32_t keys = 0;         // u64 [max(keys, parts * ranks)]
+    std::uint32_t bins = 0;         // uint2 [bins]
+    std::uint32_t scratch = 0;      // u32 [scratch_words]
+    std::uint32_t query = 0;        // f32 [padded_query]
+    std::uint32_t part_scores = 0;  // f32 [parts][padded_level1]
+    std::uint32_t scores = 0;       // f32 [parts][ranks]
+    std::uint32_t leaves = 0;       // u32 [parts][ranks]
+    std::uint32_t offsets = 0;      // u32 [2 * ranks * 2 + 4]: the pairs of each rank that were visited, and their sums
+    std::uint32_t bytes = 0;
+    std::uint32_t line_scores = 0;  // floats from `keys` on
+
+    static constexpr BlockLayout of(const BlockShape& shape)
+    {
+        BlockLayout at;
+        const auto take = [&](std::uint32_t& offset, std::uint32_t bytes) {
+            offset = at.bytes;
+            at.bytes += (bytes + 15) / 16 * 16;
+        };
+        take(at.terms, shape.groups * group_parts * line_room * 4);
+        take(at.keys, std::max(keys_of(shape.proposed), shape.parts * shape.ranks) * 8);
+        take(at.bins, shape.bins * 8);
+        at.line_scores = (at.bytes - at.keys) / 4;
+        take(at.scratch, scratch_words * 4);
+        take(at.query, shape.padded_query * 4);
+        take(at.part_scores, shape.parts * shape.padded_level1 * 4);
+        take(at.scores, shape.parts * shape.ranks * 4);
+        take(at.leaves, shape.parts * shape.ranks * 4);
+        take(at.offsets, (4 * shape.ranks + 4) * 4);
+        return at;
+    }
+};
+
+}  // namespace pgwarp::cuda::pqtree

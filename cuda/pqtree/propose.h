@@ -1,0 +1,48 @@
+// The proposing stage on the device: descent, bins and line codes, one block for each query.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pqtree/layout.h"
+#include "pqtree/view.h"
+
+namespace pgwarp::cuda::pqtree
+{
+
+// The numbers of a search that are the same for all its queries.
+struct ProposePlan {
+    std::uint32_t width = 1;        // centroids of the first level, a part, whose leaves are compared
+    std::uint32_t candidates = 1;   // rows that line codes rank, dead ones included
+    std::uint32_t wanted = 1;       // rows that are proposed, <= most_proposed
+    std::uint32_t first_pairs = 1;  // bins of the first shell
+    bool ordered = true;            // the best `wanted` in order; else the best kept_of(wanted) at most, in any order
+    BlockShape shape;
+    BlockLayout layout;
+
+    // Keys of a query in the output.
+    PGWARP_HOST_DEVICE std::uint32_t stride() const { return ordered ? wanted : kept_of(wanted); }
+};
+
+// Plans a search by the shape of the tree: width * k2 <= most_ranks is enforced, and the layout fits into shared_bytes.
+// rows: of the index. ordered: the caller needs the proposals in order; they also come in order where bins are hashed.
+// Returns false where no layout fits.
+bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t rows, std::size_t width,
+                    std::size_t candidates, std::size_t wanted, bool ordered, std::size_t shared_bytes,
+                    ProposePlan& plan);
+
+// The memory that propose() writes, on the device.
+struct Proposals {
+    unsigned long long* keys = nullptr;  // [count][plan.stride()]: make_key(score, position)
+    std::uint32_t* counts = nullptr;     // [count]: valid keys of a query
+    float* queries = nullptr;            // [count][dimensions]: a copy of the queries, or null
+};
+
+// Proposes the best rows of each query by line codes. queries [count][dimensions] may lie in page-locked host memory.
+// dead: one bit for each position, or null. A few queries get large blocks. Asynchronous. Throws CudaError.
+void propose(const MirrorView& mirror, const float* queries, std::uint32_t count, const ProposePlan& plan,
+             const std::uint32_t* dead, const Proposals& out, cudaStream_t stream);
+
+}  // namespace pgwarp::cuda::pqtree

@@ -1,0 +1,39 @@
+// The rows of each slot (BinSlots), and the positions of rows in the order of slots: the lists of a mirror (CSR).
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "methods/method.h"
+#include "methods/pqtree/build_arrays.h"
+
+namespace pgwarp
+{
+
+class BinLists
+{
+public:
+    // Orders rows by slot, and by number within a slot. codes [rows][stride]. Throws BadRequest for a leaf that does
+    // not exist.
+    BinLists(const TreeShape& tree, std::span<const std::uint8_t> codes, std::size_t stride, ThreadPool& pool);
+
+    const BinSlots& slots() const { return slots_; }
+    std::uint32_t begin(std::uint64_t slot) const { return begin_[slot]; }
+    std::uint32_t end(std::uint64_t slot) const { return begin_[slot + 1]; }
+    bool holds_rows(std::uint64_t slot) const { return (filled_[slot / 64] >> (slot % 64) & 1) != 0; }
+    std::uint32_t row_at(std::size_t position) const { return row_at_[position]; }
+    std::size_t rows() const { return row_at_.size(); }
+    std::uint64_t memory_bytes() const
+    {
+        return (begin_.size() + row_at_.size()) * sizeof(std::uint32_t) + filled_.size() * sizeof(std::uint64_t);
+    }
+
+private:
+    BinSlots slots_;
+    std::vector<std::uint32_t> begin_;   // [slots + 1]
+    std::vector<std::uint32_t> row_at_;  // [rows]
+    std::vector<std::uint64_t> filled_;  // bit s: slot s holds rows
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,68 @@
+// The arrays of a pqtree index in a build, on every device: names, shapes and order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "methods/bulk_memory.h"
+#include "methods/method.h"
+#include "methods/pqtree/pqtree.h"
+#include "methods/rows/half_rows.h"
+
+namespace pgwarp
+{
+
+// Host memory, empty where the options have no such array or it is not made yet.
+struct TreeArrays {
+    TreeOptions options;
+    std::size_t dimensions = 0;
+    std::size_t rows = 0;
+    ProductTree tree;
+    LineTable lines;
+    HalfRows half;
+    BulkVector<std::uint8_t> codes;         // [rows][options.code_bytes()]
+    std::span<const std::uint16_t> halves;  // in the rows' memory
+    std::span<const float> vectors;         // in the rows' memory
+
+    // Small arrays first.
+    std::vector<ArrayShape> shapes() const;
+    // The arrays without rows, by which rows are encoded.
+    std::vector<ArrayShape> quantizer_shapes() const;
+    // Copies bytes [offset, offset + out.size()) of an array. Throws BadRequest for one that is none of these.
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const;
+    // Makes room for the arrays of quantizer_shapes(), to be filled by write_quantizer().
+    void make_quantizer_room();
+    // Takes a piece of such an array; returns false for another. Throws BadRequest past its end.
+    bool write_quantizer(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
+    // Checks the arrays of write_quantizer(). Throws BadRequest for impossible values.
+    void check_quantizer();
+};
+
+// Whether an array of this name holds rows.
+bool is_pqtree_row_array(const ArrayShape& array);
+
+// Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
+void require_pqtree_arrays(std::span<const ArrayShape> arrays, const TreeOptions& options, std::size_t rows,
+                           std::size_t dimensions);
+
+// The leaf of a part in a row of `codes`.
+inline std::uint16_t leaf_of(const std::uint8_t* code, std::size_t part)
+{
+    return static_cast<std::uint16_t>(code[2 * part] | code[2 * part + 1] << 8);
+}
+inline void set_leaf(std::uint8_t* code, std::size_t part, std::uint16_t leaf)
+{
+    code[2 * part] = static_cast<std::uint8_t>(leaf);
+    code[2 * part + 1] = static_cast<std::uint8_t>(leaf >> 8);
+}
+inline std::uint64_t bin_of_code(const std::uint8_t* code, const TreeShape& tree)
+{
+    std::uint64_t bin = 0;
+    for (std::size_t part = 0; part < tree.parts; ++part) bin = bin * tree.leaves() + leaf_of(code, part);
+    return bin;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,214 @@
+// Recall by candidates: the true neighbours among the proposals that are ranked by vectors.
+#include "methods/pqtree/calibration.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "methods/recall/curve.h"
+#include "methods/recall/searches.h"
+#include "numeric/hash.h"
+#include "numeric/sample.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t fewest_sampled = 160;
+constexpr std::size_t most_sampled = 400;
+constexpr std::size_t rows_per_sampled = 500;
+constexpr std::size_t fewest_measured = 64;
+constexpr std::size_t all_measured_up_to = 700;  // candidates
+// More candidates are not worth measuring. A few queries that miss nothing prove no more for ten rows.
+constexpr float enough_recall[4] = {0, 0.995F, 0.9985F, 0.95F};
+
+// Returns the number of proposals that vectors rank in a search for k rows: the index's own, or the heap's.
+std::size_t ranked_for(const TreeOptions& options, std::size_t rows, std::int64_t effort, std::uint32_t k)
+{
+    SearchBatch batch;
+    batch.effort = effort;
+    if (options.keeps_vectors()) {
+        batch.k = k;
+        return search_plan(options, rows, batch).ranked;
+    }
+    return search_width({ResultKind::approximate}, k);
+}
+
+// The plan that proposes what searches of every k rank.
+SearchPlan plan_for_all(const TreeOptions& options, std::size_t rows, std::int64_t effort, std::size_t ranked)
+{
+    SearchBatch batch;
+    batch.effort = effort;
+    batch.k = 1;
+    SearchPlan plan = search_plan(options, rows, batch);
+    plan.ranked = std::min(ranked, rows);
+    return plan;
+}
+
+bool finds_enough(const Calibration& so_far)
+{
+    if (so_far.count == 0) return false;
+    const float* recall = so_far.points[so_far.count - 1].recall;
+    for (std::size_t column = 0; column < 4; ++column)
+        if (recall[column] >= 0 && recall[column] < enough_recall[column]) return false;
+    return true;
+}
+
+// Searches for one row and for ten look at the same proposals, and a nearer neighbour is found no less often. So ten
+// neighbours of each query tell more of the nearest than the nearest itself.
+Calibration with_nearest(Calibration curve)
+{
+    for (std::uint32_t i = 0; i < curve.count; ++i)
+        curve.points[i].recall[0] = std::max(curve.points[i].recall[0], curve.points[i].recall[1]);
+    return curve;
+}
+
+constexpr std::uint32_t no_row = 0xffffffff;
+
+// The numbers of rows in a list, by open addressing.
+class NeighbourTable
+{
+public:
+    explicit NeighbourTable(std::span<const std::uint32_t> rows) : rows_(rows)
+    {
+        while (slots_.size() < 4 * rows.size() + 1) slots_.resize(2 * slots_.size());
+        std::ranges::fill(slots_, no_row);
+        for (std::uint32_t i = 0; i < rows.size(); ++i) slots_[slot_of(rows[i])] = i;
+    }
+    // Returns no_row for a row that is not in the list.
+    std::uint32_t find(std::uint32_t row) const { return slots_[slot_of(row)]; }
+
+private:
+    std::size_t slot_of(std::uint32_t row) const
+    {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t slot = mix_hash(row) & mask;
+        while (slots_[slot] != no_row && rows_[slots_[slot]] != row) slot = (slot + 1) & mask;
+        return slot;
+    }
+
+    std::span<const std::uint32_t> rows_;
+    std::vector<std::uint32_t> slots_{no_row};
+};
+
+std::uint32_t reversed_bits(std::uint32_t number)
+{
+    std::uint32_t reversed = 0;
+    for (std::uint32_t bit = 0; bit < 32; ++bit) reversed |= (number >> bit & 1U) << (31 - bit);
+    return reversed;
+}
+
+double mean_of(std::span<const float> shares)
+{
+    double sum = 0;
+    for (const float share : shares) sum += share;
+    return sum / static_cast<double>(std::max<std::size_t>(1, shares.size()));
+}
+
+}  // namespace
+
+std::size_t tree_calibration_sample(const TreeOptions&, std::size_t rows)
+{
+    return std::clamp(rows / rows_per_sampled, fewest_sampled, most_sampled);
+}
+
+Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool) const
+{
+    const std::vector<std::int64_t> schedule = candidate_schedule(rows);
+    RecallCurve curve(sample.size());
+    for (std::size_t i = 0; i < schedule.size(); ++i) {
+        progress.advance("calibrating", i, schedule.size());
+        if (i + 1 == schedule.size() || finds_enough(curve.calibration())) break;
+        curve.add(schedule[i], shares_at(schedule[i], pool, progress.cancel));
+    }
+    // The last effort takes all rows, by their vectors or by line codes.
+    if (options.keeps_vectors()) {
+        curve.add_complete(schedule.back(), all_found());
+    } else {
+        curve.add(schedule.back(), shares_at(schedule.back(), pool, progress.cancel));
+    }
+    return with_nearest(curve.calibration());
+}
+
+// Returns the numbers of the queries that an effort is measured with: fewer for many candidates, whose recall varies
+// less. Samples ascend by row; any first ones in the order of their reversed bits are spread over all rows.
+std::vector<std::uint32_t> TreeCalibration::measured_queries(std::int64_t effort) const
+{
+    std::vector<std::uint32_t> numbers(sample.size());
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    std::ranges::sort(numbers, {}, reversed_bits);
+    const std::size_t affordable = sample.size() * all_measured_up_to / static_cast<std::size_t>(effort);
+    numbers.resize(std::clamp(affordable, std::min(fewest_measured, sample.size()), sample.size()));
+    return numbers;
+}
+
+// One search proposes what searches of all k rank.
+RecallCurve::Shares TreeCalibration::shares_at(std::int64_t effort, ThreadPool& pool, const CancelToken* cancel) const
+{
+    const std::vector<std::uint32_t> numbers = measured_queries(effort);
+    const std::size_t dimensions = queries.size() / sample.size();
+    const std::vector<float> some = gather_rows(queries.data(), dimensions, numbers);
+    const std::size_t most_ranked = ranked_for(options, rows, effort, Calibration::ks[3]);
+    std::vector<std::vector<Candidate>> proposed;
+    proposer.propose(some, plan_for_all(options, rows, effort, most_ranked + 1), dead, proposed, pool, cancel);
+    std::vector<std::vector<std::size_t>> places(numbers.size());
+    pool.parallel_for(numbers.size(), 4, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) places[i] = places_of(numbers[i], proposed[i]);
+    });
+    // One more query missed one neighbour, because a small sample without a miss proves no perfect recall.
+    RecallCurve::Shares shares(sample.size() + 1, {-1, -1, -1, -1});
+    for (std::size_t column = 0; column < 4; ++column) {
+        const std::vector<float> found = worst_shares(column, effort, places);
+        for (std::size_t i = 0; i < found.size(); ++i) shares[numbers[i]][column] = found[i];
+        if (!found.empty()) shares.back()[column] = 1 - 1.0F / static_cast<float>(Calibration::ks[column]);
+    }
+    return shares;
+}
+
+// A column's effort serves every k above that of the column before, so its recall is that of the worst of two k.
+std::vector<float> TreeCalibration::worst_shares(std::size_t column, std::int64_t effort,
+                                                 std::span<const std::vector<std::size_t>> places) const
+{
+    std::vector<float> worst;
+    for (const std::uint32_t k : measured_ks(column, rows - 1, ResultKind::exact, 1)) {
+        const std::size_t ranked = ranked_for(options, rows, effort, k);
+        std::vector<float> shares;
+        for (const std::vector<std::size_t>& of_query : places) {
+            const auto wanted = std::span(of_query).first(std::min<std::size_t>(k, of_query.size()));
+            const auto found = std::ranges::count_if(wanted, [ranked](std::size_t place) { return place < ranked; });
+            shares.push_back(static_cast<float>(found) / static_cast<float>(std::max<std::size_t>(1, wanted.size())));
+        }
+        if (worst.empty() || mean_of(shares) < mean_of(worst)) worst = shares;
+    }
+    return worst;
+}
+
+// Returns the place of each true neighbour among the proposals of a query, without its own row.
+std::vector<std::size_t> TreeCalibration::places_of(std::size_t query, std::span<const Candidate> proposed) const
+{
+    const NeighbourTable numbers(truth[query]);
+    std::vector<std::size_t> places(truth[query].size(), std::numeric_limits<std::size_t>::max());
+    std::size_t place = 0;
+    for (const Candidate& one : proposed) {
+        if (one.row == sample[query]) continue;
+        const std::uint32_t number = numbers.find(one.row);
+        if (number != no_row) places[number] = place;
+        ++place;
+    }
+    return places;
+}
+
+RecallCurve::Shares TreeCalibration::all_found() const
+{
+    RecallCurve::Shares shares(sample.size() + 1, {-1, -1, -1, -1});
+    for (std::size_t column = 0; column < 4; ++column) {
+        if (measured_ks(column, rows - 1, ResultKind::exact, 1).empty()) continue;
+        for (auto& of_query : shares) of_query[column] = 1;
+    }
+    return shares;
+}
+
+}  // namespace pgwarp

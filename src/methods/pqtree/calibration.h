@@ -1,0 +1,41 @@
+// Calibration of pqtree: recall along a schedule of candidates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "methods/method.h"
+#include "methods/pqtree/proposer.h"
+#include "methods/recall/curve.h"
+
+namespace pgwarp
+{
+
+// Recall is the share of true neighbours among the proposals that vectors rank again, the index's own or, with refine =
+// none, the heap's: ranking itself loses none.
+struct TreeCalibration {
+    const TreeOptions& options;
+    const TreeProposer& proposer;
+    std::size_t rows;
+    const std::vector<std::uint32_t>& sample;              // rows that are queries
+    std::span<const float> queries;                        // these rows
+    const std::vector<std::vector<std::uint32_t>>& truth;  // of calibration_truth()
+    RowBitmap dead = {};
+
+    Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
+
+private:
+    RecallCurve::Shares shares_at(std::int64_t effort, ThreadPool& pool, const CancelToken* cancel) const;
+    std::vector<std::uint32_t> measured_queries(std::int64_t effort) const;
+    std::vector<std::size_t> places_of(std::size_t query, std::span<const Candidate> proposed) const;
+    std::vector<float> worst_shares(std::size_t column, std::int64_t effort,
+                                    std::span<const std::vector<std::size_t>> places) const;
+    RecallCurve::Shares all_found() const;
+};
+
+// Returns the number of sample rows of a calibration.
+std::size_t tree_calibration_sample(const TreeOptions& options, std::size_t rows);
+
+}  // namespace pgwarp

@@ -1,0 +1,124 @@
+// The description of pqtree.
+#include "methods/description.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "methods/pqtree/description.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr const char* refine_choices[] = {"none", "half", "full", nullptr};
+constexpr ValueDescription options[] = {
+    {.name = "parts",
+     .help = "Parts of a vector, with a tree each, 0 = chosen from the dimensions",
+     .maximum = most_tree_parts},
+    {.name = "k1",
+     .help = "Centroids of a part in the first level, 0 = chosen from the number of rows",
+     .maximum = most_level1},
+    {.name = "k2",
+     .help = "Leaves of each of these centroids, 0 = chosen from the number of rows",
+     .maximum = most_level2},
+    {.name = "line_parts",
+     .help = "Parts that line codes have two bytes for, 0 = chosen from the dimensions",
+     .maximum = most_line_parts},
+    {.name = "refine",
+     .help = "Vectors kept to re-rank the best candidates",
+     .kind = ValueKind::choice,
+     .default_value = static_cast<int>(TreeRefine::half),
+     .choices = refine_choices},
+};
+
+constexpr SettingDescription settings[] = {
+    {.value = {.name = "pqtree_width",
+               .help = "Centroids of each part whose leaves a search of a pqtree index compares.",
+               .maximum = most_level1},
+     .parameter = "width",
+     .detail = "0 means as many as the number of candidates needs.",
+     .overrides_calibration = true},
+    {.value = {.name = "pqtree_candidates",
+               .help = "Rows that a search of a pqtree index compares by line codes.",
+               .maximum = 1000000000},
+     .parameter = "candidates",
+     .detail = "0 means as many as pgwarp.recall needs.",
+     .overrides_calibration = true,
+     .is_effort = true},
+};
+
+constexpr Comparison comparisons[] = {
+    {ElementType::float32, Metric::l2},
+    {ElementType::float32, Metric::inner_product},
+    {ElementType::float32, Metric::cosine},
+    {ElementType::float16, Metric::l2},
+    {ElementType::float16, Metric::inner_product},
+    {ElementType::float16, Metric::cosine},
+};
+
+constexpr ArrayDescription arrays[] = {
+    {array_level1, ArrayRole::quantizer},       {array_level2, ArrayRole::quantizer},
+    {array_line_ends, ArrayRole::quantizer},    {array_line_places, ArrayRole::quantizer},
+    {array_half_mean, ArrayRole::half_mean},    {array_half_scale, ArrayRole::half_scale},
+    {array_tree_codes, ArrayRole::codes, true}, {array_half, ArrayRole::half_vectors, true},
+    {array_vectors, ArrayRole::vectors, true},
+};
+
+OptionFault check_options(const ParameterList& given, const IndexShape& column)
+{
+    OptionFault fault;
+    const std::int64_t parts = given.get("parts", 0);
+    const std::int64_t line_parts = given.get("line_parts", 0);
+    const std::int64_t leaves = given.get("k1", 0) * given.get("k2", 0);
+    const auto dimensions = static_cast<std::int64_t>(column.dimensions);
+    if (dimensions != 0 && std::max(parts, line_parts) > dimensions) {
+        std::snprintf(fault.message, sizeof(fault.message), "%s (%lld) must not exceed the number of dimensions (%lld)",
+                      parts > dimensions ? "parts" : "line_parts", static_cast<long long>(std::max(parts, line_parts)),
+                      static_cast<long long>(dimensions));
+    } else if (parts != 0 && line_parts % parts != 0) {
+        std::snprintf(fault.message, sizeof(fault.message), "line_parts (%lld) must be a multiple of parts (%lld)",
+                      static_cast<long long>(line_parts), static_cast<long long>(parts));
+    } else if (given.get("k1", 0) == 1) {
+        std::snprintf(fault.message, sizeof(fault.message), "k1 must be 0 or at least 2");
+    } else if (leaves > static_cast<std::int64_t>(most_leaves)) {
+        std::snprintf(fault.message, sizeof(fault.message), "k1 * k2 (%lld) must not exceed %zu",
+                      static_cast<long long>(leaves), most_leaves);
+    }
+    return fault;
+}
+
+ResultPromise promise_results(const ParameterList& given, Metric metric)
+{
+    const auto refine = static_cast<TreeRefine>(given.get("refine", static_cast<int>(TreeRefine::half)));
+    if (refine == TreeRefine::full) return promise_of_vectors(metric == Metric::cosine);
+    return {refine == TreeRefine::half ? ResultKind::lower_bound : ResultKind::approximate};
+}
+
+// A row's line code is compared in about a tenth of the time that a row of floats takes.
+double compare_leaves_and_codes(const SearchCostInput& input)
+{
+    auto candidates = static_cast<double>(input.settings.get("candidates", 0));
+    if (candidates <= 0) candidates = 8 * std::sqrt(input.rows);
+    return 100 + 0.1 * std::min(candidates, input.rows);
+}
+
+}  // namespace
+
+constexpr MethodDescription pqtree_description = {
+    .method = Method::pqtree,
+    .name = "pqtree",
+    .comment = "product quantization tree with line codes and exact re-rank",
+    .options = options,
+    .settings = settings,
+    .comparisons = comparisons,
+    .arrays = arrays,
+    .forms = {},
+    .check_options = check_options,
+    .result_promise = promise_results,
+    .compared_rows = compare_leaves_and_codes,
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,501 @@
+// Distances of rows to lines, and sums of a query's terms over codes.
+#include "methods/pqtree/line_kernels.h"
+
+#include <algorithm>
+#include <limits>
+
+#define HWY_WANT_AVX3_DL 1
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "methods/pqtree/line_kernels.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#ifndef PGWARP_METHODS_PQTREE_LINE_KERNELS_ONCE
+#define PGWARP_METHODS_PQTREE_LINE_KERNELS_ONCE
+namespace pgwarp::line_terms
+{
+
+// Of the terms of a line part.
+struct TermRange {
+    float least;     // base
+    float most;      // base
+    float steepest;  // slope
+};
+
+constexpr float largest_term = 32767;
+constexpr float largest_sum = 1 << 30;
+
+}  // namespace pgwarp::line_terms
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace pgwarp::HWY_NAMESPACE
+{
+namespace hn = hwy::HWY_NAMESPACE;
+using line_terms::TermRange;
+
+using Floats = hn::CappedTag<float, PackedLines::block>;
+using Words = hn::RebindToUnsigned<Floats>;
+constexpr std::size_t kLanes = hn::MaxLanes(Floats());
+constexpr std::size_t kRows = 4;  // rows at a time
+
+// |x - p|^2 - ((x - p).u)^2 without |x|^2, and (x - p).u, of some lanes of a block for kRows rows.
+struct LineErrors {
+    hn::Vec<Floats> error[kRows];
+    hn::Vec<Floats> place[kRows];
+};
+
+HWY_INLINE void compare_lanes(const PackedLines& lines, std::size_t at, std::size_t lane, const float* const* rows,
+                              LineErrors& out)
+{
+    const Floats floats;
+    const float* points = lines.points(at) + lane;
+    const float* directions = lines.directions(at) + lane;
+    hn::Vec<Floats> to_point[kRows];
+    for (std::size_t r = 0; r < kRows; ++r) {
+        to_point[r] = hn::Zero(floats);
+        out.place[r] = hn::Neg(hn::LoadU(floats, lines.along(at) + lane));
+    }
+    for (std::size_t d = 0; d < lines.dimensions(); ++d) {
+        const auto point = hn::LoadU(floats, points + d * PackedLines::block);
+        const auto direction = hn::LoadU(floats, directions + d * PackedLines::block);
+        for (std::size_t r = 0; r < kRows; ++r) {
+            const auto value = hn::Set(floats, rows[r][d]);
+            to_point[r] = hn::MulAdd(value, point, to_point[r]);
+            out.place[r] = hn::MulAdd(value, direction, out.place[r]);
+        }
+    }
+    const auto norm = hn::LoadU(floats, lines.norms(at) + lane);
+    for (std::size_t r = 0; r < kRows; ++r) {
+        const auto beside = hn::NegMulAdd(hn::Set(floats, 2.0F), to_point[r], norm);
+        out.error[r] = hn::NegMulAdd(out.place[r], out.place[r], beside);
+    }
+}
+
+HWY_INLINE LinePlace best_lane(hn::Vec<Floats> error, hn::Vec<Words> line, hn::Vec<Floats> place)
+{
+    HWY_ALIGN float errors[kLanes];
+    HWY_ALIGN std::uint32_t numbers[kLanes];
+    HWY_ALIGN float places[kLanes];
+    hn::Store(error, Floats(), errors);
+    hn::Store(line, Words(), numbers);
+    hn::Store(place, Floats(), places);
+    std::size_t best = 0;
+    for (std::size_t lane = 1; lane < kLanes; ++lane) {
+        if (errors[lane] < errors[best] || (errors[lane] == errors[best] && numbers[lane] < numbers[best])) best = lane;
+    }
+    return {numbers[best], places[best]};
+}
+
+void find_lines(const PackedLines& lines, const float* rows, std::size_t count, LinePlace* out)
+{
+    const Floats floats;
+    for (std::size_t i = 0; i < count; i += kRows) {
+        const float* group[kRows];
+        hn::Vec<Floats> best[kRows];
+        hn::Vec<Floats> place[kRows];
+        hn::Vec<Words> line[kRows];
+        for (std::size_t r = 0; r < kRows; ++r) {
+            group[r] = rows + std::min(i + r, count - 1) * lines.dimensions();
+            best[r] = hn::Set(floats, std::numeric_limits<float>::infinity());
+            place[r] = hn::Zero(floats);
+            line[r] = hn::Zero(Words());
+        }
+        for (std::size_t at = 0; at < lines.blocks(); ++at) {
+            for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
+                LineErrors found;
+                compare_lanes(lines, at, lane, group, found);
+                const auto number = hn::Iota(Words(), static_cast<std::uint32_t>(at * PackedLines::block + lane));
+                for (std::size_t r = 0; r < kRows; ++r) {
+                    const auto better = hn::Lt(found.error[r], best[r]);
+                    best[r] = hn::IfThenElse(better, found.error[r], best[r]);
+                    place[r] = hn::IfThenElse(better, found.place[r], place[r]);
+                    line[r] = hn::IfThenElse(hn::RebindMask(Words(), better), number, line[r]);
+                }
+            }
+        }
+        for (std::size_t r = 0; r < kRows && i + r < count; ++r) out[i + r] = best_lane(best[r], line[r], place[r]);
+    }
+}
+
+void all_errors(const PackedLines& lines, const float* rows, std::size_t count, std::size_t stride, float* errors)
+{
+    const Floats floats;
+    for (std::size_t at = 0; at < lines.blocks(); ++at) {
+        for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
+            for (std::size_t i = 0; i < count; i += kRows) {
+                const float* group[kRows];
+                for (std::size_t r = 0; r < kRows; ++r)
+                    group[r] = rows + std::min(i + r, count - 1) * lines.dimensions();
+                LineErrors found;
+                compare_lanes(lines, at, lane, group, found);
+                for (std::size_t r = 0; r < kRows && i + r < count; ++r) {
+                    float norm = 0;
+                    for (std::size_t d = 0; d < lines.dimensions(); ++d) norm += group[r][d] * group[r][d];
+                    HWY_ALIGN float values[kLanes];
+                    hn::Store(hn::Add(found.error[r], hn::Set(floats, norm)), floats, values);
+                    for (std::size_t l = 0; l < kLanes; ++l) {
+                        const std::size_t number = at * PackedLines::block + lane + l;
+                        if (number < lines.count()) errors[number * stride + i + r] = std::max(values[l], 0.0F);
+                    }
+                }
+            }
+        }
+    }
+}
+
+float sum_of_gains(const float* current, const float* errors, std::size_t count)
+{
+    const Floats floats;
+    // Sixteen sums on every instruction set.
+    HWY_ALIGN float sums[PackedLines::block] = {};
+    std::size_t i = 0;
+    for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
+        auto sum = hn::Zero(floats);
+        for (i = 0; i + PackedLines::block <= count; i += PackedLines::block) {
+            const auto gain = hn::Sub(hn::LoadU(floats, current + i + lane), hn::LoadU(floats, errors + i + lane));
+            sum = hn::Add(sum, hn::Max(gain, hn::Zero(floats)));
+        }
+        hn::Store(sum, floats, sums + lane);
+    }
+    float total = 0;
+    for (const float sum : sums) total += sum;
+    for (; i < count; ++i) total += std::max(current[i] - errors[i], 0.0F);
+    return total;
+}
+
+// Four sums hide the latency of additions.
+void score_columns(bool squared, const float* values, std::size_t blocks, std::size_t dimensions, const float* query,
+                   float* out)
+{
+    const Floats floats;
+    for (std::size_t at = 0; at < blocks; ++at, values += dimensions * PackedLines::block) {
+        for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
+            hn::Vec<Floats> sums[4] = {hn::Zero(floats), hn::Zero(floats), hn::Zero(floats), hn::Zero(floats)};
+            const auto add = [&](std::size_t d, hn::Vec<Floats>& sum) {
+                const auto value = hn::LoadU(floats, values + d * PackedLines::block + lane);
+                const auto own = hn::Set(floats, query[d]);
+                const auto difference = hn::Sub(own, value);
+                sum = squared ? hn::MulAdd(difference, difference, sum) : hn::NegMulAdd(own, value, sum);
+            };
+            std::size_t d = 0;
+            for (; d + 4 <= dimensions; d += 4)
+                for (std::size_t i = 0; i < 4; ++i) add(d + i, sums[i]);
+            for (; d < dimensions; ++d) add(d, sums[0]);
+            const auto sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+            hn::StoreU(sum, floats, out + at * PackedLines::block + lane);
+        }
+    }
+}
+
+// Writes the terms of a line part in floats; returns the range of its bases and the largest slope.
+TermRange float_terms(const LineArrays& lines, const float* scores, float* bases, float* slopes)
+{
+    const Floats floats;
+    const hn::RebindToSigned<Floats> words;
+    auto least = hn::Set(floats, std::numeric_limits<float>::max());
+    auto most = hn::Set(floats, -std::numeric_limits<float>::max());
+    auto steepest = hn::Zero(floats);
+    for (std::size_t i = 0; i < lines.from.size(); i += kLanes) {
+        const auto from = hn::GatherIndex(floats, scores, hn::LoadU(words, lines.from.data() + i));
+        const auto to = hn::GatherIndex(floats, scores, hn::LoadU(words, lines.to.data() + i));
+        const auto length = hn::LoadU(floats, lines.length.data() + i);
+        const auto first = hn::LoadU(floats, lines.first.data() + i);
+        const auto difference = hn::Sub(hn::Sub(to, from), length);
+        const auto moved = hn::Mul(first, length);
+        const auto base = hn::MulAdd(first, hn::Add(difference, moved), from);
+        const auto slope =
+            hn::Mul(hn::LoadU(floats, lines.step.data() + i), hn::Add(difference, hn::Add(moved, moved)));
+        hn::StoreU(base, floats, bases + i);
+        hn::StoreU(slope, floats, slopes + i);
+        least = hn::Min(least, base);
+        most = hn::Max(most, base);
+        steepest = hn::Max(steepest, hn::Abs(slope));
+    }
+    return {hn::GetLane(hn::MinOfLanes(floats, least)), hn::GetLane(hn::MaxOfLanes(floats, most)),
+            hn::GetLane(hn::MaxOfLanes(floats, steepest))};
+}
+
+// Packs the terms of a line part: (base - least) / (unit * weight) and slope / unit, rounded.
+void round_terms(const float* bases, const float* slopes, std::size_t count, float least, float per_base,
+                 float per_slope, std::int32_t* out)
+{
+    const Floats floats;
+    const hn::RebindToSigned<Floats> words;
+    for (std::size_t i = 0; i < count; i += kLanes) {
+        const auto base =
+            hn::Mul(hn::Sub(hn::LoadU(floats, bases + i), hn::Set(floats, least)), hn::Set(floats, per_base));
+        const auto slope = hn::Mul(hn::LoadU(floats, slopes + i), hn::Set(floats, per_slope));
+        const auto low = hn::And(hn::NearestInt(slope), hn::Set(words, 0xffff));
+        hn::StoreU(hn::Or(hn::ShiftLeft<16>(hn::NearestInt(base)), low), words, out + i);
+    }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
+               const std::uint32_t* positions, std::size_t count, float* out)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint8_t* code = codes + std::size_t{positions[i]} * 2 * padded_parts;
+        std::int32_t total = 0;
+        for (std::size_t part = 0; part < padded_parts; ++part) {
+            const std::int32_t term = terms.words[part * 256 + code[part]];
+            total += (term >> 16) * terms.base_weight + static_cast<std::int16_t>(term) * code[padded_parts + part];
+        }
+        out[i] = terms.unit * static_cast<float>(total) + biases[positions[i]] + terms.shift;
+    }
+}
+
+#elif HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3_ZEN4
+
+constexpr std::size_t kGroup = 64;  // rows at a time
+constexpr std::size_t kParts = 16;  // line parts at a time
+
+// The terms of a line part as four tables of bytes: of the lower and the upper bytes of slopes and of bases.
+struct TermBytes {
+    alignas(64) std::uint8_t planes[4][256];
+};
+
+void split_terms(const std::int32_t* words, TermBytes& out)
+{
+    for (std::size_t i = 0; i < 256; i += 16) {
+        __m512i term = _mm512_loadu_si512(words + i);
+        for (auto& plane : out.planes) {
+            _mm_store_si128(reinterpret_cast<__m128i*>(plane + i), _mm512_cvtepi32_epi8(term));
+            term = _mm512_srli_epi32(term, 8);
+        }
+    }
+}
+
+// Looks 64 bytes up in a table of 256.
+HWY_INLINE __m512i look_up(const std::uint8_t* plane, __m512i index, __mmask64 upper)
+{
+    const __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(plane), index, _mm512_load_si512(plane + 64));
+    const __m512i high =
+        _mm512_permutex2var_epi8(_mm512_load_si512(plane + 128), index, _mm512_load_si512(plane + 192));
+    return _mm512_mask_blend_epi8(upper, low, high);
+}
+
+// out[i][r] = byte i of row r, for 64 rows of 16 bytes: four rounds of a perfect shuffle.
+HWY_INLINE void transpose(const std::uint8_t* const* rows, std::size_t offset, std::uint8_t out[kParts][kGroup])
+{
+    __m512i now[kParts];
+    __m512i next[kParts];
+    for (std::size_t i = 0; i < kParts; ++i) {
+        const auto quarter = [&](std::size_t q) {
+            return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[q * 16 + i] + offset));
+        };
+        __m512i all = _mm512_castsi128_si512(quarter(0));
+        all = _mm512_inserti32x4(all, quarter(1), 1);
+        all = _mm512_inserti32x4(all, quarter(2), 2);
+        now[i] = _mm512_inserti32x4(all, quarter(3), 3);
+    }
+    for (std::size_t round = 0; round < 4; ++round) {
+        for (std::size_t i = 0; i < kParts / 2; ++i) {
+            next[2 * i] = _mm512_unpacklo_epi8(now[i], now[i + kParts / 2]);
+            next[2 * i + 1] = _mm512_unpackhi_epi8(now[i], now[i + kParts / 2]);
+        }
+        for (std::size_t i = 0; i < kParts; ++i) now[i] = next[i];
+    }
+    for (std::size_t i = 0; i < kParts; ++i) _mm512_store_si512(out[i], now[i]);
+}
+
+// Adds base * weight + slope * place of a line part for 64 rows. Sums of quarter q are those of rows 16 i + 4 q + j, in
+// element 4 i + j.
+HWY_INLINE void add_part(const TermBytes& terms, const std::uint8_t* lines, const std::uint8_t* places, __m512i weight,
+                         __m512i sums[4])
+{
+    const __m512i line = _mm512_load_si512(lines);
+    const __m512i place = _mm512_load_si512(places);
+    const __mmask64 upper = _mm512_movepi8_mask(line);
+    __m512i term[4];
+    for (std::size_t i = 0; i < 4; ++i) term[i] = look_up(terms.planes[i], line, upper);
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i slope[2] = {_mm512_unpacklo_epi8(term[0], term[1]), _mm512_unpackhi_epi8(term[0], term[1])};
+    const __m512i base[2] = {_mm512_unpacklo_epi8(term[2], term[3]), _mm512_unpackhi_epi8(term[2], term[3])};
+    const __m512i wide[2] = {_mm512_unpacklo_epi8(place, zero), _mm512_unpackhi_epi8(place, zero)};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const __m512i low =
+            _mm512_madd_epi16(_mm512_unpacklo_epi16(slope[i], base[i]), _mm512_unpacklo_epi16(wide[i], weight));
+        const __m512i high =
+            _mm512_madd_epi16(_mm512_unpackhi_epi16(slope[i], base[i]), _mm512_unpackhi_epi16(wide[i], weight));
+        sums[2 * i] = _mm512_add_epi32(sums[2 * i], low);
+        sums[2 * i + 1] = _mm512_add_epi32(sums[2 * i + 1], high);
+    }
+}
+
+// Sixty-four rows at a time: tables in registers are faster than loads of single terms.
+void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
+               const std::uint32_t* positions, std::size_t count, float* out)
+{
+    thread_local std::vector<TermBytes> tables;
+    tables.resize(padded_parts);
+    for (std::size_t part = 0; part < padded_parts; ++part) split_terms(terms.words.data() + part * 256, tables[part]);
+    const __m512i weight = _mm512_set1_epi16(static_cast<std::int16_t>(terms.base_weight));
+    alignas(64) std::uint8_t lines[kParts][kGroup];
+    alignas(64) std::uint8_t places[kParts][kGroup];
+    for (std::size_t i = 0; i < count; i += kGroup) {
+        const std::uint8_t* rows[kGroup];
+        for (std::size_t r = 0; r < kGroup; ++r)
+            rows[r] = codes + std::size_t{positions[std::min(i + r, count - 1)]} * 2 * padded_parts;
+        __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
+                           _mm512_setzero_si512()};
+        for (std::size_t first = 0; first < padded_parts; first += kParts) {
+            transpose(rows, first, lines);
+            transpose(rows, padded_parts + first, places);
+            for (std::size_t part = 0; part < kParts; ++part)
+                add_part(tables[first + part], lines[part], places[part], weight, sums);
+        }
+        alignas(64) std::int32_t totals[4][16];
+        for (std::size_t q = 0; q < 4; ++q) _mm512_store_si512(totals[q], sums[q]);
+        for (std::size_t r = 0; r < kGroup && i + r < count; ++r) {
+            const std::int32_t total = totals[r % 16 / 4][r / 16 * 4 + r % 4];
+            out[i + r] = terms.unit * static_cast<float>(total) + biases[positions[i + r]] + terms.shift;
+        }
+    }
+}
+
+#else
+
+// A row at a time: its line parts are the lanes, and each lane looks its term up. Sums are exact integers.
+void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
+               const std::uint32_t* positions, std::size_t count, float* out)
+{
+    const hn::CappedTag<std::int32_t, 16> words;
+    const hn::Repartition<std::int16_t, decltype(words)> halves;
+    const hn::Rebind<std::uint8_t, decltype(words)> bytes;
+    const std::size_t lanes = hn::Lanes(words);
+    const auto weight = hn::Set(words, terms.base_weight << 16);
+    const auto table = hn::Mul(hn::Iota(words, 0), hn::Set(words, 256));
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint8_t* code = codes + std::size_t{positions[i]} * 2 * padded_parts;
+        auto sum = hn::Zero(words);
+        auto rest = hn::Zero(words);
+        for (std::size_t part = 0; part < padded_parts; part += lanes) {
+            const auto line = hn::PromoteTo(words, hn::LoadU(bytes, code + part));
+            const auto place = hn::PromoteTo(words, hn::LoadU(bytes, code + padded_parts + part));
+            const auto term = hn::GatherIndex(words, terms.words.data() + part * 256, hn::Add(line, table));
+            sum = hn::ReorderWidenMulAccumulate(words, hn::BitCast(halves, term),
+                                                hn::BitCast(halves, hn::Or(place, weight)), sum, rest);
+        }
+        const std::int32_t total = hn::GetLane(hn::SumOfLanes(words, hn::Add(sum, rest)));
+        out[i] = terms.unit * static_cast<float>(total) + biases[positions[i]] + terms.shift;
+    }
+}
+
+#endif
+
+}  // namespace pgwarp::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pgwarp
+{
+
+HWY_EXPORT(find_lines);
+HWY_EXPORT(all_errors);
+HWY_EXPORT(sum_of_gains);
+HWY_EXPORT(score_columns);
+HWY_EXPORT(float_terms);
+HWY_EXPORT(round_terms);
+HWY_EXPORT(sum_codes);
+
+PackedLines::PackedLines(std::size_t count, std::size_t dimensions) : count_(count), dimensions_(dimensions)
+{
+    const std::size_t blocks = (count + block - 1) / block;
+    points_.assign(blocks * block * dimensions, 0.0F);
+    directions_.assign(blocks * block * dimensions, 0.0F);
+    norms_.assign(blocks * block, std::numeric_limits<float>::infinity());
+    along_.assign(blocks * block, 0.0F);
+}
+
+void PackedLines::set(std::size_t line, const float* point, const float* direction)
+{
+    const std::size_t first = (line / block) * block * dimensions_ + line % block;
+    double norm = 0;
+    double along = 0;
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+        points_[first + d * block] = point[d];
+        directions_[first + d * block] = direction[d];
+        norm += static_cast<double>(point[d]) * point[d];
+        along += static_cast<double>(point[d]) * direction[d];
+    }
+    norms_[line] = static_cast<float>(norm);
+    along_[line] = static_cast<float>(along);
+}
+
+void nearest_lines(const PackedLines& lines, const float* rows, std::size_t count, LinePlace* out)
+{
+    if (count > 0) HWY_DYNAMIC_DISPATCH(find_lines)(lines, rows, count, out);
+}
+
+void line_errors(const PackedLines& lines, const float* rows, std::size_t count, std::size_t stride, float* errors)
+{
+    if (count > 0) HWY_DYNAMIC_DISPATCH(all_errors)(lines, rows, count, stride, errors);
+}
+
+float line_gain(const float* current, const float* errors, std::size_t count)
+{
+    return HWY_DYNAMIC_DISPATCH(sum_of_gains)(current, errors, count);
+}
+
+void score_packed(bool squared, const float* values, std::size_t blocks, std::size_t dimensions, const float* query,
+                  float* out)
+{
+    HWY_DYNAMIC_DISPATCH(score_columns)(squared, values, blocks, dimensions, query, out);
+}
+
+LineArrays::LineArrays(std::size_t lines)
+{
+    const std::size_t room = blocks_of(lines) * PackedLines::block;
+    from.assign(room, 0);
+    to.assign(room, 0);
+    first.assign(room, 0.0F);
+    step.assign(room, 0.0F);
+    length.assign(room, 0.0F);
+}
+
+void make_terms(std::span<const LineArrays> lines, const float* centroid_scores, std::size_t stride, CodeTerms& terms)
+{
+    constexpr std::size_t room = 256;
+    thread_local std::vector<float> bases;
+    thread_local std::vector<float> slopes;
+    thread_local std::vector<line_terms::TermRange> ranges;
+    bases.resize(lines.size() * room);
+    slopes.resize(lines.size() * room);
+    ranges.resize(lines.size());
+    float highest = 0;
+    float steepest = 0;
+    float sum = 0;
+    terms.shift = 0;
+    for (std::size_t part = 0; part < lines.size(); ++part) {
+        ranges[part] = HWY_DYNAMIC_DISPATCH(float_terms)(lines[part], centroid_scores + part * stride,
+                                                         bases.data() + part * room, slopes.data() + part * room);
+        const float height = ranges[part].most - ranges[part].least;
+        highest = std::max(highest, height);
+        steepest = std::max(steepest, ranges[part].steepest);
+        sum += height + 255 * ranges[part].steepest;
+        terms.shift += ranges[part].least;
+    }
+    terms.unit = std::max({steepest / line_terms::largest_term, sum / line_terms::largest_sum, 1e-30F});
+    terms.base_weight =
+        1 + static_cast<std::int32_t>(std::min(highest / (line_terms::largest_term * terms.unit), 32766.0F));
+    const float per_base = std::min(1 / (terms.unit * static_cast<float>(terms.base_weight)),
+                                    line_terms::largest_term / std::max(highest, 1e-30F));
+    terms.words.assign(padded_line_parts(lines.size()) * room, 0);
+    for (std::size_t part = 0; part < lines.size(); ++part) HWY_DYNAMIC_DISPATCH(round_terms)
+    (bases.data() + part * room, slopes.data() + part * room, lines[part].from.size(), ranges[part].least, per_base,
+     1 / terms.unit, terms.words.data() + part * room);
+}
+
+void score_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
+                 const std::uint32_t* positions, std::size_t count, float* out)
+{
+    HWY_DYNAMIC_DISPATCH(sum_codes)(terms, codes, biases, padded_parts, positions, count, out);
+}
+
+}  // namespace pgwarp
+#endif

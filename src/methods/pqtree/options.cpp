@@ -1,0 +1,126 @@
+// Options of pqtree, and the numbers that follow from rows, dimensions and effort.
+#include <algorithm>
+#include <cmath>
+
+#include "methods/options.h"
+#include "methods/pqtree/pqtree.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t usual_parts = 2;
+constexpr std::size_t usual_level1 = 64;
+constexpr std::size_t line_dimensions = 8;
+constexpr std::size_t usual_line_parts = 128;  // at most
+
+// As many leaves as make about one bin a row.
+double leaves_for(std::size_t rows, std::size_t parts)
+{
+    return std::pow(std::max(static_cast<double>(rows), 4.0),
+                    1.0 / static_cast<double>(std::max<std::size_t>(parts, 2)));
+}
+
+std::size_t choose_level1(double leaves)
+{
+    return std::clamp<std::size_t>(static_cast<std::size_t>(leaves / 2), 2, usual_level1);
+}
+
+std::size_t choose_level2(double leaves, std::size_t k1)
+{
+    const auto wanted = static_cast<std::size_t>(std::lround(leaves / static_cast<double>(k1)));
+    return std::clamp<std::size_t>(wanted, 1, std::min(most_level2, most_leaves / k1));
+}
+
+// The leaves of more centroids cost time, and those of fewer miss bins: more than a hundredth of the recall at these
+// shares of the rows (SIFT, 100,000 and 1,000,000 rows).
+std::size_t choose_width(std::size_t k1, std::size_t candidates, std::size_t rows)
+{
+    const auto within = [&](std::size_t share) { return candidates * share <= rows; };
+    const std::size_t quarters = within(256) ? 1 : within(20) ? 2 : within(8) ? 3 : 4;
+    return (quarters * k1 + 3) / 4;
+}
+
+// A multiple of the parts, with no piece without dimensions.
+std::size_t choose_line_parts(std::size_t dimensions, std::size_t parts)
+{
+    const std::size_t wanted = std::min((dimensions + line_dimensions - 1) / line_dimensions, usual_line_parts);
+    const std::size_t most = dimensions / parts * parts;
+    return std::clamp((wanted + parts - 1) / parts * parts, parts, most);
+}
+
+}  // namespace
+
+TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions)
+{
+    IndexShape column{};
+    column.dimensions = static_cast<std::uint32_t>(dimensions);
+    require_options(pqtree_description, options, column);
+    const auto given = [&](const char* name) { return static_cast<std::size_t>(options.get(name, 0)); };
+    TreeOptions resolved;
+    resolved.line_parts = given("line_parts");
+    resolved.parts = given("parts");
+    // Without a number of parts, one that the line parts are a multiple of.
+    if (resolved.parts == 0) resolved.parts = resolved.line_parts % 2 == 0 ? std::min(usual_parts, dimensions) : 1;
+    const double leaves = leaves_for(rows, resolved.parts);
+    resolved.k1 = given("k1") != 0 ? given("k1") : choose_level1(leaves);
+    resolved.k2 = given("k2") != 0 ? given("k2") : choose_level2(leaves, resolved.k1);
+    if (resolved.k1 * resolved.k2 > most_leaves) resolved.k1 = std::max<std::size_t>(2, most_leaves / resolved.k2);
+    if (resolved.line_parts == 0) resolved.line_parts = choose_line_parts(dimensions, resolved.parts);
+    if (resolved.line_parts > dimensions / resolved.parts * resolved.parts)
+        throw BadRequest("line_parts leave a part without dimensions");
+    resolved.refine = static_cast<TreeRefine>(options.get("refine", static_cast<int>(TreeRefine::half)));
+    return resolved;
+}
+
+ParameterList TreeOptions::as_parameters() const
+{
+    ParameterList list;
+    list.set("parts", static_cast<std::int64_t>(parts));
+    list.set("k1", static_cast<std::int64_t>(k1));
+    list.set("k2", static_cast<std::int64_t>(k2));
+    list.set("line_parts", static_cast<std::int64_t>(line_parts));
+    list.set("refine", static_cast<std::int64_t>(refine));
+    return list;
+}
+
+Metric tree_metric(Metric metric)
+{
+    return metric == Metric::inner_product ? Metric::inner_product : Metric::l2;
+}
+
+std::vector<std::int64_t> candidate_schedule(std::size_t rows)
+{
+    constexpr double first = 128;
+    constexpr double steps = 17;
+    std::vector<std::int64_t> schedule;
+    // More than a quarter of the rows are seldom worth it, and measuring them costs more than all others together.
+    const double last = static_cast<double>(rows) / 4;
+    const double factor = std::max(1.3, std::pow(last / first, 1 / steps));
+    for (double candidates = first; candidates < last * 1.01; candidates *= factor)
+        schedule.push_back(std::llround(candidates));
+    schedule.push_back(static_cast<std::int64_t>(std::max<std::size_t>(rows, 1)));
+    return schedule;
+}
+
+SearchPlan search_plan(const TreeOptions& options, std::size_t rows, const SearchBatch& batch)
+{
+    SearchPlan plan;
+    std::int64_t candidates = batch.settings.get("candidates", 0);
+    if (candidates <= 0) candidates = batch.effort;
+    // An index too small to be calibrated is searched whole.
+    plan.candidates = candidates > 0 ? std::min(static_cast<std::size_t>(candidates), rows) : rows;
+    plan.complete = plan.candidates == rows;
+    const std::int64_t width = batch.settings.get("width", 0);
+    plan.width = width > 0 ? std::min(static_cast<std::size_t>(width), options.k1)
+                           : choose_width(options.k1, plan.candidates, rows);
+    const std::size_t k = std::min<std::size_t>(batch.k, rows);
+    plan.ranked = std::max({fewest_ranked, std::min(4 * k, k + 1500), k + k / 8, plan.candidates / ranked_share});
+    plan.ranked = std::min(plan.ranked, rows);
+    plan.candidates = std::max(plan.candidates, plan.ranked);
+    return plan;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,174 @@
+// The searcher of pqtree on the CPU.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "methods/arrays.h"
+#include "methods/ordered_scan.h"
+#include "methods/pqtree/build_arrays.h"
+#include "methods/pqtree/proposer.h"
+#include "methods/pqtree/stored_rows.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t prefetched = 4;  // rows prefetched while one is ranked
+
+// Proposes rows by line codes and ranks the best by their stored form.
+class TreeSearcher : public Searcher
+{
+public:
+    TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (stored_->write(array, offset, bytes)) return;
+        if (array == array_tree_codes) return write_piece(std::span<std::uint8_t>(index_.codes), offset, bytes);
+        // Arrays that the CPU does not use are ignored.
+        index_.write_quantizer(array, offset, bytes);
+    }
+    void finish_load(ThreadPool& pool) override;
+    std::uint64_t memory_bytes() const override
+    {
+        return stored_->memory_bytes() + index_.codes.size() + (proposer_ != nullptr ? proposer_->memory_bytes() : 0);
+    }
+    ResultKind result_kind() const override { return stored_->result_kind(); }
+    double bound_width(const float* query) const override { return stored_->bound_width(query); }
+    double search_cost(const SearchBatch& batch) const override;
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        const SearchPlan plan = search_plan(index_.options, index_.rows, batch);
+        ParameterList settings;
+        settings.set("width", static_cast<std::int64_t>(plan.width));
+        settings.set("candidates", static_cast<std::int64_t>(plan.candidates));
+        return settings;
+    }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+
+private:
+    std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
+    std::vector<RowResult> rank(const float* query, const std::vector<Candidate>& candidates, std::size_t k) const;
+
+    Metric metric_;
+    TreeArrays index_;
+    std::unique_ptr<StoredRows> stored_;
+    std::unique_ptr<TreeProposer> proposer_;
+};
+
+std::size_t rows_of(std::span<const ArrayShape> arrays)
+{
+    const ArrayShape* codes = find_array(arrays, array_tree_codes);
+    return codes != nullptr ? codes->rows : 0;
+}
+
+TreeSearcher::TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
+    : metric_(static_cast<Metric>(shape.metric))
+{
+    if (metric_ == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
+    index_.dimensions = shape.dimensions;
+    index_.rows = rows_of(arrays);
+    index_.options = TreeOptions::resolve(options, index_.rows, shape.dimensions);
+    if (index_.rows > 0) require_pqtree_arrays(arrays, index_.options, index_.rows, index_.dimensions);
+    index_.make_quantizer_room();
+    index_.codes.resize(index_.rows * index_.options.code_bytes());
+    stored_ = std::make_unique<StoredRows>(metric_, index_);
+}
+
+void TreeSearcher::finish_load(ThreadPool& pool)
+{
+    if (index_.rows == 0) return;
+    index_.check_quantizer();
+    proposer_ = make_cpu_proposer(metric_, index_.options, index_.tree, index_.lines, index_.codes, pool);
+    // Values come from the vectors where these are kept.
+    if (index_.options.keeps_vectors()) index_.codes = {};
+}
+
+double TreeSearcher::search_cost(const SearchBatch& batch) const
+{
+    const SearchPlan plan = search_plan(index_.options, index_.rows, batch);
+    const double descent = static_cast<double>(index_.options.k1 + plan.width * index_.options.k2);
+    // The terms of lines, then a few operations for each line part of a candidate.
+    const double lines = static_cast<double>(index_.options.line_parts) *
+                         (8.0 * static_cast<double>(most_lines) + 4.0 * static_cast<double>(plan.candidates));
+    const double vectors = descent + 2.0 * static_cast<double>(plan.ranked);
+    return static_cast<double>(batch.count) * (2 * vectors * static_cast<double>(index_.dimensions) + lines);
+}
+
+std::vector<RowResult> TreeSearcher::rank(const float* query, const std::vector<Candidate>& candidates,
+                                          std::size_t k) const
+{
+    const double norm = canonical_norm(query, index_.dimensions);
+    FirstRows first(k);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (i + prefetched < candidates.size()) stored_->prefetch(candidates[i + prefetched].row);
+        first.offer({stored_->value(query, norm, candidates[i].row), candidates[i].row});
+    }
+    return first.take_sorted();
+}
+
+std::vector<RowResult> TreeSearcher::search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const
+{
+    SearchPlan plan = search_plan(index_.options, index_.rows, batch);
+    const std::size_t k = std::min<std::size_t>(batch.k, index_.rows);
+    const std::span<const float> one(query, index_.dimensions);
+    // Dead rows, and a narrow descent, may leave fewer rows than wanted: then the descent is whole, and at last the
+    // answer exact.
+    for (bool whole = plan.width == index_.options.k1; !plan.complete; whole = true) {
+        std::vector<std::vector<Candidate>> proposed;
+        proposer_->propose(one, plan, batch.dead, proposed, caller_alone(), batch.cancel);
+        if (batch.proposals_will_do) {
+            std::vector<RowResult> rows;
+            proposed[0].resize(std::min(proposed[0].size(), k));
+            for (const Candidate& candidate : proposed[0]) rows.push_back({candidate.score, candidate.row});
+            return rows;
+        }
+        if (proposed[0].size() >= (whole ? k : plan.ranked)) return rank(query, proposed[0], k);
+        if (whole) break;
+        plan.width = index_.options.k1;
+    }
+    SearchBatch alone = batch;
+    alone.queries = one;
+    std::vector<RowResult> all;
+    search_exact(alone, -HUGE_VAL, 0, all, pool);
+    return all;
+}
+
+void TreeSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                          ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (index_.rows == 0 || batch.k == 0) return;
+    for_queries(batch, pool, [&](std::size_t q) {
+        results[q] = search_one(batch, batch.queries.data() + q * index_.dimensions, pool);
+    });
+}
+
+void TreeSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                                std::vector<RowResult>& results, ThreadPool& pool) const
+{
+    const float* query = batch.queries.data();
+    const double norm = canonical_norm(query, index_.dimensions);
+    results = scan_in_order(
+        index_.rows, batch, after_distance, after_row,
+        [&](std::size_t position) {
+            const auto row = static_cast<std::uint32_t>(position);
+            return RowResult{stored_->value(query, norm, row), row};
+        },
+        pool);
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_pqtree_searcher(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<TreeSearcher>(shape, options, arrays);
+}
+
+}  // namespace pgwarp

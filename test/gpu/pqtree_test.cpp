@@ -1,0 +1,267 @@
+// Searches of pqtree on the device against those on the CPU: values have the same bits, and answers differ only where
+// single precision decides which bins and rows are the last to be looked at.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <memory>
+#include <ostream>
+
+#include "methods/pqtree/description.h"
+#include "methods_fixture.h"
+#include "pqtree/pqtree.h"
+#include "shared_context.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+struct Case {
+    const char* name;
+    Metric metric;
+    std::size_t dimensions;
+    std::vector<std::pair<const char*, std::int64_t>> options;
+
+    ParameterList parameters() const
+    {
+        ParameterList list;
+        for (const auto& [option, value] : options) list.set(option, value);
+        return list;
+    }
+};
+
+void PrintTo(const Case& given, std::ostream* out)
+{
+    *out << given.name;
+}
+
+constexpr std::int64_t none = static_cast<std::int64_t>(TreeRefine::none);
+constexpr std::int64_t half = static_cast<std::int64_t>(TreeRefine::half);
+constexpr std::int64_t full = static_cast<std::int64_t>(TreeRefine::full);
+
+class PqtreeOnDevice : public testing::TestWithParam<Case>
+{
+protected:
+    static constexpr std::size_t count = 20000;
+    static constexpr std::size_t query_count = 200;
+
+    void SetUp() override
+    {
+        const Case& given = GetParam();
+        rows_ = random_rows(count, given.dimensions, 3);
+        queries_ = random_rows(query_count, given.dimensions, 4);
+        // Queries near rows, as those of users are.
+        for (std::size_t q = 0; q < query_count; ++q) {
+            for (std::size_t d = 0; d < given.dimensions; ++d) {
+                float& value = queries_[q * given.dimensions + d];
+                value = rows_[q * 97 * given.dimensions + d] + 0.1F * value;
+            }
+        }
+        if (given.metric == Metric::cosine) {
+            normalise_rows(rows_, given.dimensions);
+            normalise_rows(queries_, given.dimensions);
+        }
+        index_ =
+            std::make_unique<Index>(Method::pqtree, given.metric, given.dimensions, rows_, given.parameters(), pool_);
+        device_ = load({});
+    }
+
+    // Loads the index on the device, with the bytes of `other` in the place of an array of that name.
+    std::unique_ptr<Searcher> load(const std::map<std::string, std::vector<std::byte>>& other)
+    {
+        auto searcher = cuda::pqtree::make_searcher(index_->shape, index_->builder->effective_options(),
+                                                    index_->builder->arrays(), shared_context());
+        for (const ArrayShape& array : index_->builder->arrays()) {
+            const auto replaced = other.find(array.name);
+            const std::vector<std::byte> bytes = replaced != other.end() ? replaced->second : index_->contents(array);
+            for (std::size_t offset = 0; offset < bytes.size(); offset += 70001) {
+                const std::size_t length = std::min<std::size_t>(70001, bytes.size() - offset);
+                searcher->write(array.name, offset, std::span(bytes).subspan(offset, length));
+            }
+        }
+        searcher->finish_load(pool_);
+        return searcher;
+    }
+
+    SearchBatch batch_of(std::size_t queries, std::uint32_t k, std::int64_t candidates) const
+    {
+        SearchBatch batch;
+        batch.queries = std::span(queries_).first(queries * GetParam().dimensions);
+        batch.count = queries;
+        batch.k = k;
+        batch.effort = candidates;
+        return batch;
+    }
+    std::vector<std::vector<RowResult>> on_device(const SearchBatch& batch)
+    {
+        std::vector<std::vector<RowResult>> results;
+        device_->search(batch, results, pool_);
+        return results;
+    }
+    std::vector<std::vector<RowResult>> on_cpu(const SearchBatch& batch)
+    {
+        std::vector<std::vector<RowResult>> results;
+        index_->searcher->search(batch, results, pool_);
+        return results;
+    }
+
+    // The share of the device's rows that the CPU finds too; their values must be equal.
+    double agreement(const SearchBatch& batch)
+    {
+        const auto found = on_device(batch);
+        const auto wanted = on_cpu(batch);
+        std::size_t same = 0;
+        std::size_t all = 0;
+        for (std::size_t q = 0; q < batch.count; ++q) {
+            EXPECT_EQ(found[q].size(), wanted[q].size()) << "query " << q;
+            std::map<std::uint32_t, double> values;
+            for (const RowResult& one : wanted[q]) values[one.row] = one.distance;
+            for (std::size_t i = 0; i < found[q].size(); ++i) {
+                const RowResult& one = found[q][i];
+                EXPECT_TRUE(i == 0 || comes_in_order(found[q][i - 1], one)) << "query " << q << ", result " << i;
+                const auto at = values.find(one.row);
+                if (at == values.end()) continue;
+                EXPECT_EQ(one.distance, at->second) << "query " << q << ", row " << one.row;
+                ++same;
+            }
+            all += wanted[q].size();
+        }
+        return static_cast<double>(same) / static_cast<double>(std::max<std::size_t>(all, 1));
+    }
+    static bool comes_in_order(const RowResult& a, const RowResult& b)
+    {
+        return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
+    }
+
+    ThreadPool pool_{0};
+    std::vector<float> rows_;
+    std::vector<float> queries_;
+    std::unique_ptr<Index> index_;
+    std::unique_ptr<Searcher> device_;
+};
+
+TEST_P(PqtreeOnDevice, AnswersLikeTheCpu)
+{
+    for (const std::int64_t candidates : {300, 2000, 12000}) {
+        for (const std::uint32_t k : {1U, 10U, 100U}) {
+            for (const std::size_t queries : {std::size_t{1}, query_count}) {
+                SCOPED_TRACE(std::to_string(candidates) + " candidates, k " + std::to_string(k));
+                const double same = agreement(batch_of(queries, k, candidates));
+                if (queries > 1) {
+                    std::printf("[ measured ] %s: %lld candidates, k %u: %.4f equal\n", GetParam().name,
+                                static_cast<long long>(candidates), k, same);
+                    EXPECT_GE(same, 0.985);
+                }
+            }
+        }
+    }
+}
+
+TEST_P(PqtreeOnDevice, AnswersTheSameTwice)
+{
+    const SearchBatch batch = batch_of(query_count, 10, 2000);
+    const auto first = on_device(batch);
+    const auto again = on_device(batch);
+    for (std::size_t q = 0; q < batch.count; ++q) EXPECT_EQ(ids(first[q]), ids(again[q])) << "query " << q;
+}
+
+TEST_P(PqtreeOnDevice, ProposesLikeTheCpu)
+{
+    SearchBatch batch = batch_of(query_count, 50, 2000);
+    batch.proposals_will_do = true;
+    const auto found = on_device(batch);
+    const auto wanted = on_cpu(batch);
+    std::size_t same = 0;
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        ASSERT_EQ(found[q].size(), wanted[q].size());
+        std::map<std::uint32_t, double> scores;
+        for (const RowResult& one : wanted[q]) scores[one.row] = one.distance;
+        const double range = std::abs(wanted[q].front().distance) + std::abs(wanted[q].back().distance);
+        for (const RowResult& one : found[q]) {
+            const auto at = scores.find(one.row);
+            if (at == scores.end()) continue;
+            ++same;
+            EXPECT_NEAR(one.distance, at->second, 0.01 * range) << "query " << q << ", row " << one.row;
+        }
+    }
+    EXPECT_GE(static_cast<double>(same), 0.97 * 50 * query_count);
+}
+
+TEST_P(PqtreeOnDevice, SearchesAllRowsExactly)
+{
+    const SearchBatch batch = batch_of(7, 20, 0);
+    const auto found = on_device(batch);
+    const auto wanted = on_cpu(batch);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        ASSERT_EQ(ids(found[q]), ids(wanted[q])) << "query " << q;
+        for (std::size_t i = 0; i < found[q].size(); ++i) EXPECT_EQ(found[q][i].distance, wanted[q][i].distance);
+    }
+}
+
+TEST_P(PqtreeOnDevice, Continues)
+{
+    const SearchBatch batch = batch_of(1, 300, 2000);
+    RowResult after{-std::numeric_limits<double>::infinity(), 0};
+    for (int turn = 0; turn < 3; ++turn) {
+        std::vector<RowResult> wanted;
+        std::vector<RowResult> found;
+        index_->searcher->search_exact(batch, after.distance, after.row, wanted, pool_);
+        device_->search_exact(batch, after.distance, after.row, found, pool_);
+        ASSERT_EQ(ids(found), ids(wanted));
+        for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].distance, wanted[i].distance);
+        after = wanted.back();
+    }
+}
+
+TEST_P(PqtreeOnDevice, LeavesOutDeadRows)
+{
+    for (const std::size_t every : {2, 10}) {  // one row of so many lives
+        std::vector<std::uint64_t> dead((count + 63) / 64, 0);
+        for (std::size_t row = 0; row < count; ++row) {
+            if (row % every != 0) dead[row / 64] |= std::uint64_t{1} << row % 64;
+        }
+        SearchBatch batch = batch_of(query_count, 10, 1000);
+        batch.dead = dead;
+        batch.dead_version = new_bitmap_version();
+        const auto found = on_device(batch);
+        for (std::size_t q = 0; q < batch.count; ++q) {
+            EXPECT_EQ(found[q].size(), 10U);
+            for (const RowResult& one : found[q]) EXPECT_EQ(one.row % every, 0U) << "query " << q;
+        }
+        const double same = agreement(batch);
+        std::printf("[ measured ] %s: one row of %zu lives: %.4f equal\n", GetParam().name, every, same);
+        EXPECT_GE(same, 0.97);
+    }
+}
+
+TEST_P(PqtreeOnDevice, RefusesImpossibleCodes)
+{
+    for (const ArrayShape& array : index_->builder->arrays()) {
+        if (std::string(array.name) != array_tree_codes) continue;
+        std::vector<std::byte> bytes = index_->contents(array);
+        bytes[1] = std::byte{0xff};  // a leaf of the first row
+        EXPECT_THROW(load({{array.name, bytes}}), BadRequest);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Indexes, PqtreeOnDevice,
+    testing::Values(Case{"l2 halves", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+                    Case{"l2 vectors", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+                    Case{"l2 codes", Metric::l2, 32, {{"k1", 32}, {"k2", 4}, {"line_parts", 8}, {"refine", none}}},
+                    Case{"product halves", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+                    Case{"product codes", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", none}}},
+                    Case{"cosine vectors", Metric::cosine, 48, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+                    Case{"one part", Metric::l2, 17, {{"parts", 1}, {"k1", 32}, {"k2", 32}, {"line_parts", 5}}},
+                    Case{"three parts", Metric::l2, 19, {{"parts", 3}, {"k1", 8}, {"k2", 4}, {"line_parts", 6}}},
+                    Case{
+                        "four parts, hashed", Metric::l2, 31, {{"parts", 4}, {"k1", 16}, {"k2", 8}, {"line_parts", 8}}},
+                    Case{"many line parts", Metric::l2, 200, {{"k1", 16}, {"k2", 4}, {"line_parts", 50}}},
+                    Case{"many leaves", Metric::l2, 16, {{"k1", 64}, {"k2", 32}, {"line_parts", 16}}}),
+    [](const auto& info) { return std::to_string(info.index); });
+
+}  // namespace
+}  // namespace pgwarp::test

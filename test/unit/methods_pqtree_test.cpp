@@ -1,0 +1,431 @@
+// The pqtree method on the CPU against brute force in float64: answers, merges of rows, calibration, continuations,
+// builds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <set>
+
+#include "methods/pqtree/pqtree.h"
+#include "methods_fixture.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+struct Case {
+    Metric metric;
+    std::int64_t refine;
+    std::int64_t parts;
+    std::size_t dimensions;
+    ElementType element = ElementType::float32;
+};
+
+class PqtreeAnswers : public testing::TestWithParam<Case>
+{
+protected:
+    void make(std::size_t count)
+    {
+        const Case given = GetParam();
+        rows = random_rows(count, given.dimensions, 1);
+        queries = random_rows(50, given.dimensions, 1);
+        if (given.metric == Metric::cosine) {
+            normalise_rows(rows, given.dimensions);
+            normalise_rows(queries, given.dimensions);
+        }
+        options = make_list({{"refine", given.refine}, {"parts", given.parts}});
+    }
+    ThreadPool pool{2};
+    std::vector<float> rows;
+    std::vector<float> queries;
+    ParameterList options;
+};
+
+// Values relate to canonical distances as the kind of result says, and come in order.
+TEST_P(PqtreeAnswers, KeepTheirBounds)
+{
+    const auto [metric, refine, parts, dimensions, element] = GetParam();
+    make(4000);
+    const Index index(Method::pqtree, metric, dimensions, rows, options, pool, element);
+    const ResultKind kind = index.searcher->result_kind();
+    for (const std::int64_t effort : {100, 1000, 4000}) {
+        const auto found = index.search(queries, 10, pool, {}, {}, effort);
+        for (std::size_t q = 0; q < found.size(); ++q) {
+            const float* query = queries.data() + q * dimensions;
+            ASSERT_EQ(found[q].size(), 10U);
+            for (std::size_t i = 0; i < 10; ++i) {
+                const RowResult& result = found[q][i];
+                const double exact =
+                    canonical_distance(metric, query, rows.data() + result.row * dimensions, dimensions);
+                if (i > 0) {
+                    ASSERT_LE(found[q][i - 1].distance, result.distance);
+                }
+                if (kind == ResultKind::exact) {
+                    ASSERT_EQ(result.distance, exact);
+                } else if (kind == ResultKind::lower_bound) {
+                    ASSERT_LE(result.distance, exact);
+                    ASSERT_NEAR(result.distance, exact, 0.01 * std::max(1.0, std::fabs(exact)));
+                }
+            }
+        }
+    }
+}
+
+// With all rows as candidates the answer is the exact one of the stored rows.
+TEST_P(PqtreeAnswers, AreCompleteWithFullEffort)
+{
+    const auto [metric, refine, parts, dimensions, element] = GetParam();
+    make(3000);
+    const Index index(Method::pqtree, metric, dimensions, rows, options, pool, element);
+    const auto found = index.search(queries, 20, pool, {}, {}, 3000);
+    const auto uncalibrated = index.search(queries, 20, pool);
+    double total = 0;
+    for (std::size_t q = 0; q < found.size(); ++q) {
+        const float* query = queries.data() + q * dimensions;
+        SearchBatch batch;
+        batch.queries = std::span(query, dimensions);
+        batch.count = 1;
+        batch.k = 20;
+        std::vector<RowResult> exact;
+        index.searcher->search_exact(batch, -std::numeric_limits<double>::infinity(), 0, exact, pool);
+        EXPECT_EQ(ids(found[q]), ids(exact));
+        EXPECT_EQ(ids(uncalibrated[q]), ids(exact));
+        total += recall(found[q], brute_force(metric, query, rows, dimensions, 20));
+    }
+    EXPECT_GE(total / static_cast<double>(found.size()), refine == 0 ? 0.2 : 0.99);
+}
+
+// A merge of the same index encodes the build's rows as the build did.
+TEST_P(PqtreeAnswers, AreEncodedAlikeWhenAdded)
+{
+    const auto [metric, refine, parts, dimensions, element] = GetParam();
+    make(2000);
+    const Index index(Method::pqtree, metric, dimensions, rows, options, pool, element);
+    const auto merge = find_method(Method::pqtree)->make_merge_builder(index.shape, index.builder->effective_options());
+    for (const ArrayShape& array : index.builder->arrays()) {
+        if (array.rows == 2000) continue;
+        const std::vector<std::byte> bytes = index.contents(array);
+        for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
+            const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
+            merge->give(array, offset, std::span(bytes).subspan(offset, length));
+        }
+    }
+    RowBuffer added(dimensions);
+    for (std::size_t i = 500; i < 1200; ++i) {
+        const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
+        added.append({&tid, 1}, {rows.data() + i * dimensions, dimensions});
+    }
+    merge->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    std::size_t compared = 0;
+    for (const ArrayShape& array : merge->arrays()) {
+        std::vector<std::byte> made(array.bytes());
+        merge->read(array.name, 0, made);
+        for (const ArrayShape& old : index.builder->arrays()) {
+            if (std::strcmp(old.name, array.name) != 0) continue;
+            const std::vector<std::byte> all = index.contents(old);
+            const std::size_t width = array.rows == 700 ? all.size() / 2000 : 0;
+            EXPECT_TRUE(std::equal(made.begin(), made.end(), all.begin() + static_cast<std::ptrdiff_t>(500 * width)))
+                << array.name;
+            ++compared;
+        }
+    }
+    EXPECT_EQ(compared, merge->arrays().size());
+    EXPECT_GE(compared, 1U);
+}
+
+// Queries that the build never saw reach the recall of the curve, but for the error of the sample.
+TEST_P(PqtreeAnswers, KeepWhatTheCalibrationPromises)
+{
+    const auto [metric, refine, parts, dimensions, element] = GetParam();
+    std::vector<float> all = random_rows(8400, dimensions, 4);
+    if (metric == Metric::cosine) normalise_rows(all, dimensions);
+    queries.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions));
+    rows.assign(all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions), all.end());
+    const Index index(Method::pqtree, metric, dimensions, rows, make_list({{"refine", refine}, {"parts", parts}}), pool,
+                      element);
+    const ResultPromise promise{index.searcher->result_kind()};
+    for (const std::uint32_t k : {1, 10, 100}) {
+        for (const double wanted : {0.8, 0.9, 0.95}) {
+            const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
+            if (!choice.reached) {
+                EXPECT_EQ(refine, 0);  // line codes alone attain no more
+                continue;
+            }
+            const auto found = index.search(queries, search_width(promise, k), pool, {}, {}, choice.effort);
+            double total = 0;
+            double squares = 0;
+            for (std::size_t q = 0; q < 400; ++q) {
+                const double share =
+                    recall(found[q], brute_force(metric, queries.data() + q * dimensions, rows, dimensions, k));
+                total += share / 400;
+                squares += share * share / 400;
+            }
+            const double error = std::sqrt(std::max(0.0, squares - total * total) / 400);
+            EXPECT_GE(total, wanted - 0.02 - error) << "k " << k << ", effort " << choice.effort;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pqtree, PqtreeAnswers,
+                         testing::Values(Case{Metric::l2, 1, 0, 32}, Case{Metric::l2, 2, 1, 20},
+                                         Case{Metric::l2, 0, 2, 33}, Case{Metric::l2, 2, 4, 48},
+                                         Case{Metric::inner_product, 1, 0, 24}, Case{Metric::inner_product, 2, 3, 33},
+                                         Case{Metric::cosine, 1, 0, 48}, Case{Metric::cosine, 2, 2, 24},
+                                         Case{Metric::cosine, 0, 0, 32}));
+
+TEST(Pqtree, RefusesContradictions)
+{
+    const auto build = [](std::initializer_list<std::pair<const char*, std::int64_t>> options,
+                          std::uint32_t dimensions = 16) {
+        IndexShape shape{};
+        shape.method = Method::pqtree;
+        shape.metric = static_cast<std::uint8_t>(Metric::l2);
+        shape.dimensions = dimensions;
+        find_method(Method::pqtree)->make_builder(shape, make_list(options));
+    };
+    EXPECT_NO_THROW(build({{"parts", 2}, {"line_parts", 4}, {"k1", 16}, {"k2", 8}}));
+    EXPECT_NO_THROW(build({{"line_parts", 3}}));
+    EXPECT_THROW(build({{"parts", 2}, {"line_parts", 3}}), BadRequest);
+    EXPECT_THROW(build({{"parts", 4}}, 3), BadRequest);
+    EXPECT_THROW(build({{"parts", 5}}), BadRequest);
+    EXPECT_THROW(build({{"k1", 1}}), BadRequest);
+    EXPECT_THROW(build({{"k1", 256}, {"k2", 256}}), BadRequest);
+    EXPECT_THROW(build({{"line_parts", 17}}), BadRequest);
+}
+
+TEST(Pqtree, AnswersSmallAndDegenerateTables)
+{
+    ThreadPool pool(2);
+    for (const std::size_t dimensions : {1, 2, 3, 7}) {
+        for (const std::size_t count : {0, 1, 2, 3, 100}) {
+            for (const std::int64_t refine : {0, 1, 2}) {
+                std::vector<float> rows = random_rows(count, dimensions, 3);
+                if (count == 100) std::fill(rows.begin(), rows.end(), 1.5F);
+                const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"refine", refine}}), pool);
+                const std::vector<float> query(dimensions, 0.5F);
+                EXPECT_EQ(index.search(query, 5, pool)[0].size(), std::min<std::size_t>(5, count));
+                EXPECT_EQ(index.search(query, 5, pool, {}, {}, 1)[0].size(), std::min<std::size_t>(5, count));
+            }
+        }
+    }
+}
+
+// Huge values overflow scores, not answers; a query may lie far from all rows.
+TEST(Pqtree, TakesHugeRowsAndFarQueries)
+{
+    ThreadPool pool(2);
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+        for (const float spread : {1e18F, 1e-20F, 1e37F}) {
+            const std::vector<float> rows = random_rows(600, 12, 3, spread);
+            const Index index(Method::pqtree, metric, 12, rows, make_list({{"refine", 2}}), pool);
+            for (const float away : {1.0F, 30.0F}) {
+                std::vector<float> query(rows.begin(), rows.begin() + 12);
+                for (float& value : query) value *= spread > 1e30F ? 1 : away;
+                for (const std::int64_t effort : {50, 600})
+                    EXPECT_EQ(index.search(query, 10, pool, {}, {}, effort)[0].size(), 10U);
+            }
+        }
+    }
+}
+
+TEST(Pqtree, LeavesDeadRowsOutAndStillFindsK)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(5000, 16, 3);
+    const std::vector<float> queries = random_rows(20, 16, 3);
+    const Index index(Method::pqtree, Metric::l2, 16, rows, make_list({{"refine", 2}}), pool);
+    for (const std::size_t kept : {2, 50, 2500}) {
+        std::vector<std::uint64_t> dead((5000 + 63) / 64, 0);
+        for (std::size_t i = 0; i < 5000; ++i)
+            if (i % (5000 / kept) != 0) dead[i / 64] |= std::uint64_t{1} << (i % 64);
+        for (const auto& width : {0, 1}) {
+            const auto found = index.search(queries, 10, pool, make_list({{"width", width}}), dead, 100);
+            for (std::size_t q = 0; q < 20; ++q) {
+                const auto wanted = brute_force(Metric::l2, queries.data() + q * 16, rows, 16, 10, dead);
+                ASSERT_EQ(found[q].size(), wanted.size());
+                for (const RowResult& result : found[q]) EXPECT_FALSE(bit_is_set(dead, result.row));
+                if (kept <= 50) {
+                    EXPECT_EQ(ids(found[q]), ids(wanted));
+                }
+            }
+        }
+    }
+}
+
+TEST(Pqtree, ContinuationsOfferEveryRowOnceInOrder)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(700, 12, 3);
+    for (const std::int64_t refine : {0, 1, 2}) {
+        const Index index(Method::pqtree, Metric::cosine, 12, rows, make_list({{"refine", refine}}), pool);
+        SearchBatch batch;
+        batch.queries = std::span(rows).first(12);
+        batch.count = 1;
+        batch.k = 64;
+        std::set<std::uint32_t> seen;
+        RowResult last{-std::numeric_limits<double>::infinity(), 0};
+        for (;;) {
+            std::vector<RowResult> results;
+            index.searcher->search_exact(batch, last.distance, last.row, results, pool);
+            if (results.empty()) break;
+            for (const RowResult& result : results) {
+                EXPECT_TRUE(result.distance > last.distance ||
+                            (result.distance == last.distance && (result.row > last.row || seen.empty())));
+                EXPECT_TRUE(seen.insert(result.row).second);
+                last = result;
+            }
+        }
+        EXPECT_EQ(seen.size(), 700U);
+    }
+}
+
+TEST(Pqtree, BuildsAndFindsTheSameOnAnyNumberOfThreads)
+{
+    ThreadPool one(1);
+    ThreadPool four(4);
+    const std::vector<float> rows = random_rows(20000, 24, 8);
+    const Index a(Method::pqtree, Metric::l2, 24, rows, {}, one);
+    const Index b(Method::pqtree, Metric::l2, 24, rows, {}, four);
+    for (const ArrayShape& array : a.builder->arrays())
+        EXPECT_TRUE(a.contents(array) == b.contents(array)) << array.name;
+    const std::vector<float> queries(rows.begin(), rows.begin() + 24 * 30);
+    const auto alone = a.search(queries, 10, one, {}, {}, 500);
+    const auto together = a.search(queries, 10, four, {}, {}, 500);
+    for (std::size_t q = 0; q < 30; ++q) EXPECT_EQ(ids(alone[q]), ids(together[q]));
+}
+
+TEST(Pqtree, StopsWhenCancelled)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(3000, 24, 8);
+    RowBuffer buffer(24);
+    std::vector<Tid> tids(3000);
+    for (std::uint32_t i = 0; i < 3000; ++i) tids[i] = {i, 1, 0};
+    buffer.append(tids, rows);
+    const IndexShape shape = Index::shape_of(Method::pqtree, Metric::l2, 24, ElementType::float32);
+    CancelToken cancel;
+    const auto builder = find_method(Method::pqtree)->make_builder(shape, {});
+    BuildProgress progress{[&](const char*, std::uint64_t, std::uint64_t) { cancel.cancel(); }, &cancel};
+    EXPECT_THROW(builder->run(buffer, progress, pool), Cancelled);
+
+    const Index index(Method::pqtree, Metric::l2, 24, rows, {}, pool);
+    SearchBatch batch;
+    batch.queries = std::span(rows).first(24 * 100);
+    batch.count = 100;
+    batch.k = 10;
+    batch.cancel = &cancel;
+    std::vector<std::vector<RowResult>> results;
+    EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
+}
+
+// Arrays that are cut short, or hold numbers that do not fit, are refused.
+TEST(Pqtree, RefusesArraysThatDoNotFit)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(500, 16, 8);
+    const Index index(Method::pqtree, Metric::l2, 16, rows, {}, pool);
+    const ParameterList options = index.builder->effective_options();
+    const std::vector<ArrayShape> arrays = index.builder->arrays();
+    for (std::size_t left_out = 0; left_out < arrays.size(); ++left_out) {
+        std::vector<ArrayShape> others = arrays;
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
+        if (std::strcmp(arrays[left_out].name, "codes") == 0) continue;  // without it an index has no rows
+        EXPECT_THROW(find_method(Method::pqtree)->make_searcher(index.shape, options, others), BadRequest);
+    }
+    for (const char* spoilt : {"level1", "line_ends", "line_places", "codes", "half_scale"}) {
+        const auto searcher = find_method(Method::pqtree)->make_searcher(index.shape, options, arrays);
+        for (const ArrayShape& array : arrays) {
+            std::vector<std::byte> bytes = index.contents(array);
+            if (std::strcmp(array.name, spoilt) == 0) std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+            searcher->write(array.name, 0, bytes);
+            EXPECT_THROW(searcher->write(array.name, array.bytes() - 1, std::span(bytes).first(2)), BadRequest);
+        }
+        EXPECT_THROW(searcher->finish_load(pool), BadRequest) << spoilt;
+    }
+    EXPECT_THROW(index.builder->read("nothing", 0, {}), BadRequest);
+}
+
+// Recall measured anew, by the stored rows, is about that of the build; dead rows count neither as queries nor as
+// neighbours.
+TEST(Pqtree, IsCalibratedAnew)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(6000, 24, 8);
+    for (const std::int64_t refine : {1, 2}) {
+        const Index index(Method::pqtree, Metric::l2, 24, rows, make_list({{"refine", refine}}), pool);
+        const char* kept = refine == 1 ? "half" : "vectors";
+        const Calibration built = index.builder->calibration();
+        for (const bool with_dead : {false, true}) {
+            const auto calibrator =
+                find_method(Method::pqtree)->make_calibrator(index.shape, index.builder->effective_options());
+            const auto give = [&](const ArrayShape& shape, std::span<const std::byte> bytes) {
+                for (std::size_t offset = 0; offset < bytes.size(); offset += 1001)
+                    calibrator->give(shape, offset,
+                                     bytes.subspan(offset, std::min<std::size_t>(1001, bytes.size() - offset)));
+            };
+            std::vector<std::uint64_t> dead(with_dead ? (6000 + 63) / 64 : 0, 0x5555555555555555);
+            if (with_dead)
+                give(make_array_shape(array_calib_dead, ArrayType::u64, dead.size(), 1),
+                     std::as_bytes(std::span(dead)));
+            for (const ArrayShape& array : index.builder->arrays()) {
+                const std::vector<std::byte> bytes = index.contents(array);
+                if (std::strcmp(array.name, kept) != 0) {
+                    give(array, bytes);
+                    continue;
+                }
+                std::vector<std::uint32_t> sample;
+                std::vector<std::byte> queries;
+                const std::size_t width = bytes.size() / 6000;
+                for (std::uint32_t row = 7; row < 6000; row += 20) {
+                    sample.push_back(row);
+                    const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(row * width);
+                    queries.insert(queries.end(), from, from + static_cast<std::ptrdiff_t>(width));
+                }
+                give(make_array_shape(array_calib_row, ArrayType::u32, sample.size(), 1),
+                     std::as_bytes(std::span(sample)));
+                give(make_array_shape(array_calib_query, ArrayType::u8, sample.size(), width), queries);
+                give(array, bytes);
+            }
+            RowBuffer none(24);
+            calibrator->run(none, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+            const Calibration anew = calibrator->calibration();
+            ASSERT_GT(anew.count, 5U);
+            for (std::uint32_t i = 0; i + 1 < std::min(anew.count, built.count); ++i) {
+                ASSERT_EQ(anew.points[i].effort, built.points[i].effort);
+                // With half of the rows gone, as many candidates hold more of the neighbours.
+                if (with_dead) {
+                    EXPECT_GE(anew.points[i].recall[1], built.points[i].recall[1] - 0.05);
+                } else {
+                    EXPECT_NEAR(anew.points[i].recall[1], built.points[i].recall[1], 0.06);
+                }
+            }
+        }
+    }
+}
+
+// The proposals of parts come in order, and are as many as asked for.
+TEST(Pqtree, Proposes)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(5000, 16, 8);
+    const Index index(Method::pqtree, Metric::l2, 16, rows, {}, pool);
+    SearchBatch batch;
+    batch.queries = std::span(rows).first(16 * 5);
+    batch.count = 5;
+    batch.k = 30;
+    batch.effort = 300;
+    batch.proposals_will_do = true;
+    std::vector<std::vector<RowResult>> results;
+    index.searcher->search(batch, results, pool);
+    for (const auto& result : results) {
+        ASSERT_EQ(result.size(), 30U);
+        for (std::size_t i = 1; i < 30; ++i) EXPECT_LE(result[i - 1].distance, result[i].distance);
+    }
+}
+
+}  // namespace
+}  // namespace pgwarp::test

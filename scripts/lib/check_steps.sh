@@ -83,24 +83,14 @@ tidy_tree()
 
 check_tidy() { counted_step "clang-tidy" tidy_tree; }
 
-# Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
-build_engine()
-{
-    local build=$1 launcher=()
-    shift
-    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
-    cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
-        cmake --build "$root_dir/$build" -j "$jobs" ${build_target:+--target "$build_target"}
-}
-
 # The builds under sanitizers, by the names of their folders.
 sanitizers=${SANITIZE-asan tsan}
 sanitizer_flags() { case $1 in asan) echo "-DPGWARP_SANITIZE=address;undefined" ;; tsan) echo -DPGWARP_SANITIZE=thread ;; esac; }
 
-# Run tests of a build folder, or of a program in it: run_tests_of PATH COMMAND...
-# OpenBLAS is not built for the sanitizers: its own threads would be reported. They need parts of the address space that
+# Run a command that runs programs of a build folder: run_programs_of PATH COMMAND...
+# OpenBLAS is not built for the sanitizers: its own threads would be reported. Sanitizers need parts of the address space that
 # libraries at random addresses may take.
-run_tests_of()
+run_programs_of()
 {
     local path=$1
     shift
@@ -111,9 +101,19 @@ run_tests_of()
     "$@"
 }
 
+# Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
+build_engine()
+{
+    local build=$1 launcher=()
+    shift
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+    cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
+        run_programs_of "$build" cmake --build "$root_dir/$build" -j "$jobs" ${build_target:+--target "$build_target"}
+}
+
 run_ctest()
 {
-    run_tests_of "$1" ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
+    run_programs_of "$1" ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
 }
 
 gpu_tests=$root_dir/build/check/test/gpu/gpu_tests
@@ -124,7 +124,7 @@ run_unit_programs()
     local program rc=0
     for program in "$@"; do
         case $program in */gpu_*) [ "$device" != cpu ] || continue ;; esac
-        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$((shard - 1)) run_tests_of "$program" "$program" --gtest_brief=1 ||
+        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$((shard - 1)) run_programs_of "$program" "$program" --gtest_brief=1 ||
             { echo "FAILED PROGRAM $program"; rc=1; }
     done
     return "$rc"

@@ -398,7 +398,7 @@ TEST(MatchcountMinhash, FindsRowsThatStandOutAmongFewCandidates)
         EXPECT_TRUE(choice.reached);
         EXPECT_LE(choice.effort, 20);
         const ParameterList options = index.builder->effective_options();
-        EXPECT_NEAR(static_cast<double>(options.get(option_standing_within, 0)), 875000, 2000);
+        EXPECT_NEAR(static_cast<double>(options.get(option_standing_within, 0)), 937700, 2000);
         EXPECT_LT(options.get(option_standing_out, -1), copied == 0 ? 1 : 120);
         Sets queries;
         for (std::size_t i = 4; i < sets.size(); i += 5) queries.push_back(sets[i]);

@@ -17,6 +17,8 @@ namespace pgwarp::matchcount
 namespace
 {
 
+static_assert(standing_out_values == set_digests);
+
 constexpr std::size_t rows_together = 16;    // that a thread looks up at a time
 constexpr std::size_t queries_together = 8;  // that a thread adds to at a time
 

@@ -553,6 +553,20 @@ CREATE FUNCTION bm25_query(index regclass, words text, k1 float8 DEFAULT 1.2, b 
 	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
 	RETURN bm25_query(index, pg_catalog.to_tsvector(words), k1, b);
 
+-- The name of an index is looked up by each statement: an object that a literal name is written in does not depend on the
+-- index, which a dump restores after all objects that it might stand in.
+CREATE FUNCTION bm25_query(index text, words tsvector, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, words, k1, b);
+
+CREATE FUNCTION bm25_query(index text, words tsquery, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, words, k1, b);
+
+CREATE FUNCTION bm25_query(index text, words text, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, pg_catalog.to_tsvector(words), k1, b);
+
 -- state of the engine and of the resident indexes
 
 CREATE VIEW pgwarp_status_server AS

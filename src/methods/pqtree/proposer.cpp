@@ -18,8 +18,8 @@ namespace
 {
 
 constexpr std::size_t fewest_bins = 32;
-constexpr std::size_t fewest_ranks = 128;  // leaves of a part that are sorted at first
-constexpr float spare_bins = 1.2F;         // more than the last search needed
+constexpr std::size_t fewest_ranks = 128;     // leaves of a part that are sorted at first
+constexpr float spare_bins = 1.2F;            // more than the last search needed
 constexpr std::size_t most_bins_per_row = 2;  // with more, comparing all rows takes less time
 constexpr std::size_t most_bins = std::size_t{1} << 40;
 constexpr std::size_t scored_at_a_time = 4096;  // candidates
@@ -305,8 +305,8 @@ std::size_t CpuProposer::visit_bins(RowBitmap dead, Workspace& space) const
 }
 
 // Takes the nearest bins that hold so many live rows, or all bins within the width. The number of bins is not known
-// before: it is as many for a row as in the last search, and grows until there are enough. What is taken does not depend
-// on it. Returns false where these rows lie in more bins than a search visits.
+// before: it is as many for a row as in the last search, and grows until there are enough. What is taken does not
+// depend on it. Returns false where these rows lie in more bins than a search visits.
 bool CpuProposer::take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const
 {
     std::size_t all = 1;

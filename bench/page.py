@@ -77,7 +77,7 @@ def write_page(folder, template, tables):
         if name is None:
             out.append(line)
         elif name in tables:
-            known = name == "measured" or os.path.exists(os.path.join(folder, name.removesuffix("-table") + ".tsv"))
+            known = name == "measured" or os.path.exists(os.path.join(folder, name.split("-")[0] + ".tsv"))
             out.append(tables[name](folder) if known else "Not measured.")
         elif os.path.exists(os.path.join(folder, name + ".svg")):
             out.append(f"![{name}]({name}.svg)")

@@ -1,4 +1,6 @@
 // Indexes on the first GPU.
+#include <chrono>
+
 #include "device.h"
 #include "device/context.h"
 #include "methods.h"
@@ -16,6 +18,10 @@ public:
     ~Gpu() override { cuda::contexts().clear(); }
     const char* name() const override { return "cuda"; }
     bool is_gpu() const override { return true; }
+    double seconds() const override
+    {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    }
     const MethodFactory* method(Method method) const override
     {
         const MethodFactory* found = cuda::find_method(method);

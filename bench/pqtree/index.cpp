@@ -20,6 +20,7 @@ constexpr std::size_t most_single_queries = 1000;
 class Phases
 {
 public:
+    explicit Phases(const Device& device) : device_(device) {}
     BuildProgress progress()
     {
         return {[this](const char* phase, std::uint64_t, std::uint64_t) { enter(phase); }, nullptr};
@@ -37,16 +38,17 @@ private:
         if (!phase_.empty()) {
             char part[96];
             std::snprintf(part, sizeof(part), "%s%s %.3g", text_.empty() ? "" : "; ", phase_.c_str(),
-                          seconds_since(begin_));
+                          device_.seconds() - begin_);
             text_ += part;
         }
         phase_ = phase;
-        begin_ = Clock::now();
+        begin_ = device_.seconds();
     }
 
+    const Device& device_;
     std::string phase_;
     std::string text_;
-    Clock::time_point begin_;
+    double begin_ = 0;
 };
 
 std::shared_ptr<RowBuffer> rows_of(const DataSet& data, ThreadPool& pool)
@@ -70,7 +72,7 @@ std::uint32_t Index::width(std::uint32_t k) const
 
 Index build_index(const std::string& choice, const DataSet& data, const Device& device, ThreadPool& pool)
 {
-    Index index{.choice = IndexChoice(choice)};
+    Index index{.device = &device, .choice = IndexChoice(choice)};
     index.rows = data.rows;
     index.shape.method = index.choice.method->method;
     index.shape.element = ElementType::float32;
@@ -79,17 +81,17 @@ Index build_index(const std::string& choice, const DataSet& data, const Device& 
     const MethodFactory* method = device.method(index.shape.method);
     const std::shared_ptr<RowBuffer> rows = rows_of(data, pool);
     index.builder = method->make_builder(index.shape, index.choice.options);
-    Phases phases;
-    auto begin = Clock::now();
+    Phases phases(device);
+    double begin = device.seconds();
     index.builder->run(*rows, phases.progress(), pool);
-    index.build_s = seconds_since(begin);
+    index.build_s = device.seconds() - begin;
     index.phases = phases.finish();
     index.calibration = index.builder->calibration();
-    begin = Clock::now();
+    begin = device.seconds();
     index.searcher = method->make_searcher(index.shape, index.builder->effective_options(), index.builder->arrays());
     // The arrays may lie in the memory of the rows.
     feed_searcher(*index.builder, *index.searcher, pool, std::uint64_t{32} << 20);
-    index.load_s = seconds_since(begin);
+    index.load_s = device.seconds() - begin;
     std::printf("# %s, %s: built in %.3f s (%s), loaded in %.3f s, %.1f bytes a row\n", data.name.c_str(),
                 choice.c_str(), index.build_s, index.phases.c_str(), index.load_s, index.bytes_a_row());
     std::fflush(stdout);
@@ -113,9 +115,10 @@ Found search(const Index& index, const DataSet& data, const Search& asked, Threa
         for (std::size_t first = 0; first < queries; first += size) {
             batch.count = std::min(size, queries - first);
             batch.queries = std::span(data.queries).subspan(first * data.dimensions, batch.count * data.dimensions);
-            const auto begin = Clock::now();
+            const double begin = index.device->seconds();
             index.searcher->search(batch, results, pool);
-            if (round > 0) times.push_back(1e6 * seconds_since(begin) / static_cast<double>(batch.count));
+            const double us = 1e6 * (index.device->seconds() - begin);
+            if (round > 0) times.push_back(us / static_cast<double>(batch.count));
             for (std::size_t i = 0; round == 0 && i < batch.count; ++i)
                 for (const RowResult& result : results[i]) found.rows[first + i].push_back(result.row);
         }

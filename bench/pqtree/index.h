@@ -14,12 +14,13 @@ namespace pgwarp::bench::pqtree
 {
 
 struct Index {
+    const Device* device;
     IndexChoice choice;
     IndexShape shape{};
     std::unique_ptr<Builder> builder{};
     std::unique_ptr<Searcher> searcher{};
     Calibration calibration{};
-    double build_s = 0;
+    double build_s = 0;    // by the device's clock
     std::string phases{};  // "training tree .1; encoding rows .4; ..."
     double load_s = 0;
     std::size_t rows = 0;
@@ -44,7 +45,7 @@ struct Search {
 
 struct Found {
     std::vector<std::vector<std::uint32_t>> rows;  // of each query, in the order of the results
-    double us = 0;  // of a query: the median of the rounds; of single queries, the median of all
+    double us = 0;  // of a query, by the device's clock: the median of the rounds; of single queries, the median of all
 };
 
 // Searches for all queries of the data; single queries are a thousand at most, and rows of the others stay empty.

@@ -37,12 +37,13 @@ sql('postgres', q{
 	INSERT INTO halves SELECT i, ARRAY[i, i % 3 + 0.1, -i]::halfvec FROM generate_series(1, 200) i;
 	CREATE INDEX halves_exact ON halves USING exact (h halfvec_cosine_ops) INCLUDE (id);
 	CREATE INDEX halves_ivfadc ON halves USING ivfadc (h) WITH (lists = 1);
+	CREATE INDEX halves_pqtree ON halves USING pqtree ((h::vector(3)) vector_ip_ops) INCLUDE (id) WITH (parts = 3, refine = full);
 	CREATE INDEX halves_graph ON halves USING graph (h halfvec_ip_ops);
 	INSERT INTO halves SELECT i, ARRAY[i, i % 3 + 0.1, -i]::halfvec FROM generate_series(201, 250) i});
 my $definitions = q{SELECT string_agg(pg_get_indexdef(i.oid) || coalesce(' ' || array_to_string(i.reloptions, ','), ''), E'\n' ORDER BY i.relname COLLATE "C")
 	FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amhandler::text LIKE '%pgwarp%'};
 my $expected = sql('postgres', $definitions);
-is(scalar(() = $expected =~ /^CREATE/mg), 25, 'indexes to be dumped');
+is(scalar(() = $expected =~ /^CREATE/mg), 28, 'indexes to be dumped');
 
 # The answers of the other tables, by their indexes.
 sub others
@@ -115,7 +116,7 @@ for my $mode ('copy', 'link')
 	all_checked($new, 'postgres', $mode);
 	is(others($new, 'postgres'), $others, "$mode: other tables' answers");
 	is($new->safe_psql('postgres', $definitions), $expected, "$mode: definitions");
-	$new->safe_psql('postgres', 'DELETE FROM items WHERE id % 7 = 3; VACUUM (INDEX_CLEANUP ON) items; INSERT INTO items ' . row_values(3001, 3300) . "; CALL pgwarp_merge('items_codes'); CALL pgwarp_merge('items_ivfadc'); CALL pgwarp_merge('items_graph'); REINDEX TABLE others; INSERT INTO empty SELECT ARRAY[i, 1, 1, 1]::vector FROM generate_series(1, 10) i");
+	$new->safe_psql('postgres', 'DELETE FROM items WHERE id % 7 = 3; VACUUM (INDEX_CLEANUP ON) items; INSERT INTO items ' . row_values(3001, 3300) . "; CALL pgwarp_merge('items_codes'); CALL pgwarp_merge('items_ivfadc'); CALL pgwarp_merge('items_tree'); CALL pgwarp_merge('items_tree_codes'); CALL pgwarp_merge('items_graph'); REINDEX TABLE others; INSERT INTO empty SELECT ARRAY[i, 1, 1, 1]::vector FROM generate_series(1, 10) i");
 	whole($new, 'postgres', "$mode, changed");
 	all_checked($new, 'postgres', "$mode, changed");
 	$new->stop;

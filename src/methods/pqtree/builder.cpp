@@ -78,12 +78,12 @@ void TreeBuilder::calibrate(TreeBuildSteps& steps, const TreeBuildInput& input)
     input.report("calibrating", 0, 1);
     if (made_.rows < 2) return;
     const std::vector<std::uint32_t> sample =
-        sample_rows(made_.rows, tree_calibration_sample(made_.options, made_.rows), tree_seed + 2);
+        sample_rows(made_.rows, tree_calibration_sample(made_.rows), tree_seed + 2);
     const auto truth = steps.truth(input, sample);
     const std::vector<float> queries = gather_rows(input.vectors().data(), made_.dimensions, sample);
     const std::unique_ptr<TreeProposer> proposer = steps.make_proposer(input, made_);
-    const TreeCalibration calibration{made_.options, *proposer, made_.rows, sample, queries, truth};
-    calibration_ = calibration.run(input.progress, input.pool);
+    const CalibrationSample queried{sample, queries, truth};
+    calibration_ = TreeCalibration{made_.options, *proposer, made_.rows, queried}.run(input.progress, input.pool);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace
 constexpr std::size_t fewest_bins = 32;
 constexpr std::size_t fewest_ranks = 128;  // leaves of a part that are sorted at first
 constexpr float spare_bins = 1.2F;         // more than the last search needed
-constexpr float most_bins_per_row = 16;
+constexpr std::size_t most_bins_per_row = 2;  // with more, comparing all rows takes less time
 constexpr std::size_t most_bins = std::size_t{1} << 40;
 constexpr std::size_t scored_at_a_time = 4096;  // candidates
 constexpr std::size_t buckets = 256;            // of scores, where bins are cut
@@ -82,6 +82,7 @@ public:
                (biases_.size() + level1_.size() + level2_.size()) * sizeof(float) +
                5 * sizeof(float) * most_lines * arrays_.size();
     }
+    std::uint64_t bins_visited() const override { return bins_visited_.load(std::memory_order_relaxed); }
 
 private:
     void pack_tree(const ProductTree& tree);
@@ -92,9 +93,9 @@ private:
     void descend(const float* query, std::size_t width, Workspace& space) const;
     void descend_part(const float* query, std::size_t part, std::size_t width, Workspace& space) const;
     void sort_leaves(std::size_t ranks, Workspace& space) const;
-    void order_bins(std::size_t wanted, Workspace& space) const;
+    void order_bins(std::size_t wanted, std::size_t most, Workspace& space) const;
     std::size_t visit_bins(RowBitmap dead, Workspace& space) const;
-    void take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const;
+    bool take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const;
     void cut_bins(std::size_t candidates, Workspace& space) const;
     void list_positions(RowBitmap dead, Workspace& space) const;
     void list_all(RowBitmap dead, Workspace& space) const;
@@ -114,6 +115,7 @@ private:
     BulkVector<std::uint8_t> codes_;  // [position][2][padded line parts]
     BulkVector<float> biases_;        // [position]
     mutable std::atomic<float> bins_per_row_{0.5F};
+    mutable std::atomic<std::uint64_t> bins_visited_{0};
 };
 
 CpuProposer::CpuProposer(Metric metric, const TreeOptions& options, const ProductTree& tree, const LineTable& lines,
@@ -246,14 +248,14 @@ void CpuProposer::sort_leaves(std::size_t ranks, Workspace& space) const
     }
 }
 
-// Finds at least the `wanted` nearest bins. Few leaves are sorted at first; that is enough where no bin with another
-// leaf could be as near as the farthest bin found.
-void CpuProposer::order_bins(std::size_t wanted, Workspace& space) const
+// Finds at least the `wanted` and at most the `most` nearest bins. Few leaves are sorted at first; that is enough where
+// no bin with another leaf could be as near as the farthest bin found.
+void CpuProposer::order_bins(std::size_t wanted, std::size_t most, Workspace& space) const
 {
     if (space.ranked.empty()) sort_leaves(space.ranks = fewest_ranks, space);
     for (;; sort_leaves(space.ranks *= 4, space)) {
         space.bins.clear();
-        nearest_bins(space.ranked, shape_.tree.leaves(), wanted, wanted + wanted / 4, space.bins);
+        nearest_bins(space.ranked, shape_.tree.leaves(), wanted, std::min(wanted + wanted / 4, most), space.bins);
         if (space.ranks >= space.leaves.front().size()) return;
         float nearest = 0;
         for (const auto& part : space.ranked) nearest += part.front().score;
@@ -302,25 +304,29 @@ std::size_t CpuProposer::visit_bins(RowBitmap dead, Workspace& space) const
     return live;
 }
 
-// Takes the nearest bins that hold so many live rows. The number of bins is not known before: it is as many for a row
-// as in the last search, and grows until there are enough. What is taken does not depend on it.
-void CpuProposer::take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const
+// Takes the nearest bins that hold so many live rows, or all bins within the width. The number of bins is not known
+// before: it is as many for a row as in the last search, and grows until there are enough. What is taken does not depend
+// on it. Returns false where these rows lie in more bins than a search visits.
+bool CpuProposer::take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const
 {
     std::size_t all = 1;
     for (const auto& part : space.leaves) all = std::min(all * part.size(), most_bins);
+    const std::size_t most = std::min(all, std::max(fewest_bins, most_bins_per_row * lists_.rows()));
     const float guess = spare_bins * bins_per_row_.load(std::memory_order_relaxed) * static_cast<float>(candidates);
     std::size_t wanted = std::max(fewest_bins, static_cast<std::size_t>(guess));
     space.ranked.clear();
     for (;;) {
-        wanted = std::min(wanted, all);
-        order_bins(wanted, space);
+        wanted = std::min(wanted, most);
+        order_bins(wanted, most, space);
+        bins_visited_.fetch_add(space.bins.size(), std::memory_order_relaxed);
         const std::size_t live = visit_bins(dead, space);
         const float per_row = static_cast<float>(space.bins.size()) / static_cast<float>(live + 1);
         if (live >= candidates) {
-            if (dead.empty()) bins_per_row_.store(std::min(per_row, most_bins_per_row), std::memory_order_relaxed);
-            return cut_bins(candidates, space);
+            if (dead.empty()) bins_per_row_.store(per_row, std::memory_order_relaxed);
+            cut_bins(candidates, space);
+            return true;
         }
-        if (space.bins.size() >= all) return;
+        if (space.bins.size() >= most) return most == all;
         const double missing = static_cast<double>(candidates) / static_cast<double>(live + 1);
         wanted = static_cast<std::size_t>(static_cast<double>(space.bins.size()) * std::clamp(1.2 * missing, 1.5, 4.0));
     }
@@ -399,12 +405,15 @@ std::vector<Candidate> CpuProposer::propose_one(const float* query, const Search
 {
     thread_local Workspace space;
     score_centroids(query, space);
-    if (plan.complete) {
-        list_all(dead, space);
-    } else {
+    bool listed = false;
+    if (!plan.complete) {
         descend(query, plan.width, space);
-        take_bins(plan.candidates, dead, space);
+        listed = take_bins(plan.candidates, dead, space);
+    }
+    if (listed) {
         list_positions(dead, space);
+    } else {
+        list_all(dead, space);
     }
     return best_of(plan.ranked, space, cancel);
 }

@@ -14,7 +14,7 @@ namespace pgwarp::bench::pqtree
 namespace
 {
 
-constexpr std::size_t most_single_queries = 1000;
+constexpr std::size_t most_single_queries = 250;
 
 // Adds up the seconds of the phases of a build.
 class Phases

@@ -48,7 +48,7 @@ struct Found {
     double us = 0;  // of a query, by the device's clock: the median of the rounds; of single queries, the median of all
 };
 
-// Searches for all queries of the data; single queries are a thousand at most, and rows of the others stay empty.
+// Searches for all queries of the data; single queries are 250 at most, and rows of the others stay empty.
 Found search(const Index& index, const DataSet& data, const Search& asked, ThreadPool& pool);
 
 // The share of queries whose nearest row is among the first n results: R@n of the paper.

@@ -12,13 +12,13 @@ namespace
 {
 
 constexpr std::uint32_t k = 10;
-constexpr std::size_t column_of_k = 1;       // of a calibration
-constexpr float least_of_interest = 0.6F;    // recall that a curve begins at
-constexpr std::size_t most_points = 12;      // of a curve
-constexpr double least_gain = 0.001;         // of recall, with which a curve goes on
-constexpr double most_batch_us = 2e6;        // a curve ends where a batch takes longer
-constexpr std::size_t most_scanned = 50000;  // candidates that a search may take without reaching its recall
-constexpr std::size_t most_linked = 200000;  // rows of a graph that a CPU builds
+constexpr std::size_t column_of_k = 1;        // of a calibration
+constexpr float least_of_interest = 0.6F;     // recall that a curve begins at
+constexpr std::size_t most_points = 12;       // of a curve
+constexpr double least_gain = 0.001;          // of recall, with which a curve goes on
+constexpr double most_batch_us = 2e6;         // a curve ends where a batch takes longer
+constexpr std::int64_t most_scanned = 50000;  // candidates that a search may take without reaching its recall
+constexpr std::size_t most_linked = 200000;   // rows of a graph that a CPU builds
 
 std::string options_of(const Index& index)
 {
@@ -34,21 +34,28 @@ const char* effort_name(const MethodDescription& method)
     return nullptr;
 }
 
+// Efforts along the calibration, from a recall of interest on, or from three quarters of what it reaches; without that
+// of all rows.
 std::vector<std::int64_t> efforts_of(const Calibration& calibration)
 {
+    std::vector<CalibrationPoint> points(calibration.points, calibration.points + calibration.count);
+    if (points.size() > 1 && points.back().effort > most_scanned) points.pop_back();
+    float highest = 0;
+    for (const CalibrationPoint& point : points) highest = std::max(highest, point.recall[column_of_k]);
     std::vector<std::int64_t> all;
-    for (std::uint32_t i = 0; i < calibration.count; ++i)
-        if (calibration.points[i].recall[column_of_k] >= least_of_interest) all.push_back(calibration.points[i].effort);
-    const std::size_t step = all.size() / most_points + 1;
+    for (const CalibrationPoint& point : points)
+        if (point.recall[column_of_k] >= std::min(least_of_interest, 0.75F * highest)) all.push_back(point.effort);
+    if (all.empty()) return {0};
     std::vector<std::int64_t> some;
+    const std::size_t step = all.size() / most_points + 1;
     for (std::size_t i = 0; i < all.size(); i += step) some.push_back(all[i]);
-    return some.empty() ? std::vector<std::int64_t>{0} : some;
+    return some;
 }
 
 // Bytes of ivfadc's codes that, with what a row takes besides, make about as many bytes a row. A GPU packs them by 16.
 std::size_t subquantizers_for(double bytes, std::size_t dimensions)
 {
-    constexpr double besides = 8;
+    constexpr double besides = 16;
     constexpr double pack = 16;
     const double packs = std::max(1.0, std::round((bytes - besides) / pack));
     return std::min(dimensions, static_cast<std::size_t>(pack * packs));
@@ -168,7 +175,7 @@ void run_calibrated(const Plan& plan, ThreadPool& pool)
                 for (const double recall : {0.90, 0.95}) {
                     const EffortChoice effort = choose_effort(index.calibration, wanted, recall);
                     // An effort of all rows that does not reach the recall takes too long.
-                    if (!effort.reached && effort.effort >= static_cast<std::int64_t>(most_scanned)) continue;
+                    if (!effort.reached && effort.effort >= most_scanned) continue;
                     const Search asked{.k = index.width(wanted), .effort = effort.effort, .rounds = 1};
                     const Found found = search(index, *data, asked, plan.searching(pool));
                     table.row(plan.device.name(), one.name, data->name, options_of(index), data->rows, wanted, recall,

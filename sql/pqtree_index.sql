@@ -1,6 +1,9 @@
 -- Indexes of pqtree: options, settings, small and degenerate tables, merges.
 SET client_min_messages = warning;
 SET pgwarp.verify_results = on;
+\getenv tests PG_ABS_SRCDIR
+\set plan_of :tests '/sql/include/plan_of.sql'
+\i :plan_of
 
 -- options
 
@@ -221,9 +224,9 @@ SELECT same_order('t', '<->', '[1,0,1,0,1,0,1,0]'), rows, delta_rows, dead_rows 
 
 VACUUM ANALYZE t;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5;
-EXPLAIN (COSTS OFF) SELECT id FROM t WHERE kind = 3 ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5;
-EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM t q CROSS JOIN LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 3) n WHERE q.id <= 50;
+SELECT plan_of($$SELECT id FROM t ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5$$) AS plan;
+SELECT plan_of($$SELECT id FROM t WHERE kind = 3 ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5$$) AS plan;
+SELECT plan_of($$SELECT q.id, n.id FROM t q CROSS JOIN LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 3) n WHERE q.id <= 50$$) AS plan;
 SELECT count(*), count(*) FILTER (WHERE q.id = n.id) FROM t q CROSS JOIN LATERAL (SELECT id FROM t ORDER BY v <-> q.v LIMIT 3) n WHERE q.id <= 50;
 SELECT count(*), bool_and(n.kind = 3) FROM t q CROSS JOIN LATERAL (SELECT kind FROM t WHERE kind = 3 ORDER BY v <-> q.v LIMIT 3) n WHERE q.id <= 50;
 SELECT count(*) FROM (SELECT id FROM t WHERE kind = 3 ORDER BY v <-> '[1,0,1,0,1,0,1,0]') s;
@@ -243,7 +246,7 @@ INSERT INTO p SELECT * FROM t;
 CREATE INDEX p_v ON p USING pqtree (v);
 VACUUM ANALYZE p;
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT id FROM p ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5;
+SELECT plan_of($$SELECT id FROM p ORDER BY v <-> '[1,0,1,0,1,0,1,0]' LIMIT 5$$) AS plan;
 SELECT count(*), count(DISTINCT id), bool_and(d >= before) AS ordered FROM (SELECT id, d, lag(d, 1, d) OVER () AS before FROM
 	(SELECT id, v <-> '[1,0,1,0,1,0,1,0]' AS d FROM p ORDER BY d) s) s;
 SELECT count(*) FROM p q, LATERAL (SELECT id FROM p ORDER BY v <-> q.v LIMIT 1) n WHERE q.id <= 100 AND n.id = q.id;
@@ -252,4 +255,4 @@ DROP TABLE p;
 
 DROP TABLE t;
 DROP PROCEDURE live;
-DROP FUNCTION row_of, same_order;
+DROP FUNCTION row_of, same_order, plan_of;

@@ -428,8 +428,8 @@ TEST(Pqtree, Proposes)
     }
 }
 
-// A search visits a few bins for each row of the index, however many bins there are: where its candidates lie in more of
-// them, all live rows are candidates.
+// A search visits a few bins for each row of the index, however many bins there are: where its candidates lie in more
+// of them, all live rows are candidates.
 TEST(Pqtree, VisitsBinsInProportionToTheRows)
 {
     constexpr std::size_t dimensions = 16;
@@ -450,9 +450,8 @@ TEST(Pqtree, VisitsBinsInProportionToTheRows)
         if (std::string(array.name) == array_tree_codes) codes = bytes;
         arrays.write_quantizer(array.name, 0, bytes);
     }
-    const auto proposer =
-        make_cpu_proposer(Metric::l2, arrays.options, arrays.tree, arrays.lines,
-                          {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()}, pool);
+    const auto proposer = make_cpu_proposer(Metric::l2, arrays.options, arrays.tree, arrays.lines,
+                                            {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()}, pool);
     std::vector<std::uint64_t> dead((count + 63) / 64, 0xaaaaaaaaaaaaaaaaULL);
     for (const std::size_t candidates : {50, 1000, 1400, 1600, 2900}) {
         const std::uint64_t before = proposer->bins_visited();

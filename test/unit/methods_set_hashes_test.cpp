@@ -135,6 +135,31 @@ TEST(ElementIndex, FindsTheSetsThatHaveAnElement)
     EXPECT_TRUE(matchcount::ElementIndex(OwnedRows().view()).find(0).empty());
 }
 
+// The similarity is where the estimate, less three errors, meets the fence plus three.
+TEST(StandingOut, IsBeyondTheErrorsOfTwoEstimates)
+{
+    const auto share = [](double similarity) { return similarity + (1 - similarity) / 254; };
+    for (const double m : {8.0, 64.0, 226.0, 1024.0}) {
+        double before = 0;
+        for (const double third : {0.0, 0.05, 0.3, 0.5, 0.7, 1.0}) {
+            const double first = third / 2;
+            const double similarity = standing_out_similarity(first, third, m);
+            const double fence = share(std::min(1.0, third + 1.5 * (third - first)));
+            const auto error = [m](double p) { return 3 * std::sqrt(p * (1 - p) / m); };
+            EXPECT_GE(similarity, before);
+            EXPECT_LE(similarity, 1);
+            if (similarity < 1) {
+                const double p = share(similarity);
+                EXPECT_NEAR(p - error(p), fence + error(fence), 1e-9);
+            }
+            before = similarity;
+        }
+        EXPECT_EQ(standing_out_similarity(1, 1, m), 1);
+        EXPECT_EQ(standing_out_similarity(0, 1, m), 1);
+    }
+    EXPECT_NEAR(standing_out_similarity(0, 0, 226), 0.0623, 1e-4);
+}
+
 // Sets in groups of the given size that share about the given part of 40 elements.
 OwnedRows sets_in_groups(std::size_t count, std::size_t size, double shared, unsigned seed)
 {

@@ -21,9 +21,8 @@ constexpr int least_delta = 1000;
 constexpr int fewest_buckets = 2;
 constexpr double cost_of_signature = 0.5;  // of a vector's comparison
 constexpr double cost_of_counters = 0.05;  // of a row's comparison
-// Of the comparison of a set of eight elements, for 226 functions: the exact search of sets costs as much where they
-// have some 150 elements. The candidates come on top (postgres/am/cost.cpp).
-constexpr double cost_of_set_signature = 1.0;
+// Of a set's comparison. Sets for which signatures pay have thousands of elements.
+constexpr double cost_of_set_signature = 0.02;
 
 constexpr const char* lsh_choices[] = {"stable", "rbh", nullptr};
 constexpr ValueDescription options[] = {

@@ -46,6 +46,9 @@ constexpr double candidate_rows = 5.0;
 // Bytes of a row in the pages of an index of sets beside its elements, and of an element.
 constexpr double bytes_beside_elements = 20.0;
 constexpr double element_bytes = 8.0;
+// The elements of the sets in whose comparisons a method counts the comparison of signatures: the exact search of sets
+// costs as much as that of signatures where they have 240 elements.
+constexpr double signed_elements = 600.0;
 // Hash functions of an index of sets whose options give no number.
 constexpr double usual_functions = 226.0;
 // The cost of returning a row, in units of cpu_operator_cost: sorting, look-up and the check of its visibility.
@@ -165,6 +168,7 @@ double compared_width(Relation index, const IndexOptInfo* info)
 {
     const KeyType key = index_key_type(index);
     if (key.element == ElementType::set) return elements_of_set(info, 0);
+    if (key.element == ElementType::minhash_set) return signed_elements;
     if (key.list != nullptr) return key.list->width;
     const double width = index_dimensions(index);
     return key.element == ElementType::bit ? width / bits_of_word : width;

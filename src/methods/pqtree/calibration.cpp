@@ -56,6 +56,22 @@ bool finds_enough(const Calibration& so_far)
     return true;
 }
 
+// Line codes order some true neighbours behind other rows, however many candidates there are. Where two steps gain next
+// to nothing for any k, more candidates do not either.
+bool gains_nothing(const Calibration& so_far)
+{
+    constexpr std::uint32_t steps = 2;
+    constexpr std::int64_t fewest_candidates = 16384;
+    constexpr float least_gain = 0.002F;
+    if (so_far.count <= steps) return false;
+    const CalibrationPoint& before = so_far.points[so_far.count - 1 - steps];
+    const CalibrationPoint& now = so_far.points[so_far.count - 1];
+    if (before.effort < fewest_candidates) return false;
+    for (std::size_t column = 0; column < 4; ++column)
+        if (now.recall[column] >= before.recall[column] + least_gain) return false;
+    return true;
+}
+
 // Searches for one row and for ten look at the same proposals, and a nearer neighbour is found no less often. So ten
 // neighbours of each query tell more of the nearest than the nearest itself.
 Calibration with_nearest(Calibration curve)
@@ -107,6 +123,7 @@ Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool
     for (std::size_t i = 0; i < schedule.size(); ++i) {
         progress.advance("calibrating", i, schedule.size());
         if (i + 1 == schedule.size() || finds_enough(curve.calibration())) break;
+        if (!options.keeps_vectors() && gains_nothing(curve.calibration())) return with_nearest(curve.calibration());
         curve.add(schedule[i], shares_at(schedule[i], pool, progress.cancel));
     }
     // The last effort takes all rows, by their vectors or by line codes.

@@ -15,7 +15,8 @@ namespace pgwarp
 {
 
 // Recall is the share of true neighbours among the proposals that vectors rank again, the index's own or, with refine =
-// none, the heap's: ranking itself loses none.
+// none, the heap's: ranking itself loses none. The curve ends with all rows; with refine = none, where more candidates
+// gain nothing.
 struct TreeCalibration {
     const TreeOptions& options;
     const TreeProposer& proposer;

@@ -269,7 +269,8 @@ double measure(RecallRun* run)
     size_chunk(run);
     if (is_of_lists(run)) run->sets = read_sampled_sets(run->target, run->rows, run->queries);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp recall", ALLOCSET_DEFAULT_SIZES);
-    double sum = 0;
+    // Wide, so that the rounding errors of many additions do not show in the mean.
+    long double sum = 0;
     uint32 measured = 0;
     for (uint32 first = 0; first < run->queries; first += run->at_once) {
         read_chunk(run, first);
@@ -285,7 +286,7 @@ double measure(RecallRun* run)
             ++measured;
         }
     }
-    return measured == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / measured;
+    return measured == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(sum / measured);
 }
 
 }  // namespace

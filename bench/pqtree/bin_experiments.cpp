@@ -264,24 +264,25 @@ void run_order(const Plan& plan, ThreadPool& pool)
     write_ranks(drawn, plan, *data, "distance of ranks", distance);
 }
 
-void run_proposals(const Plan& plan, ThreadPool& pool)
+namespace
 {
-    // As the paper's for a billion rows, and the product's defaults.
-    struct Tree {
-        const char* options;
-        std::size_t width;  // 0: all centroids
-    };
-    constexpr Tree trees[] = {{"parts=4,k1=32,k2=16", 8}, {"parts=4,k1=32,k2=16", 0}, {"parts=2", 0}};
-    Table table(plan.output, "figure6", "device order data rows queries proposed recall");
-    const auto data = plan.load("generated", Metric::l2, plan.generated.back(), pool);
-    // Each query is compared with all rows.
-    const std::size_t asked = std::min<std::size_t>(data->asked(), data->shared ? 256 : 1000);
+
+// An index's options, and the width of its descent; 0: all centroids.
+struct ProposingTree {
+    const char* options;
+    std::size_t width;
+};
+
+// Recall by the rows proposed, of trees that are built by the method.
+void write_trees(Table& table, const Plan& plan, const DataSet& data, std::size_t asked,
+                 std::span<const ProposingTree> trees, ThreadPool& pool)
+{
     std::string built;
     std::vector<std::uint16_t> leaves;
     ProductTree tree;
-    for (const Tree& one : trees) {
+    for (const ProposingTree& one : trees) {
         if (built != one.options) {
-            const Index index = build_index(std::string("pqtree,refine=0,") + one.options, *data, plan.device, pool);
+            const Index index = build_index(std::string("pqtree,refine=0,") + one.options, data, plan.device, pool);
             const TreeArrays arrays = arrays_of(index);
             leaves = leaves_of(arrays, pool);
             tree = arrays.tree;
@@ -291,10 +292,27 @@ void run_proposals(const Plan& plan, ThreadPool& pool)
         const std::size_t width = one.width == 0 ? shape.k1 : one.width;
         const std::string name = std::to_string(shape.parts) + " parts, " + std::to_string(shape.k1) + " x " +
                                  std::to_string(shape.k2) + ", width " + std::to_string(width);
-        write_curve(table, plan, *data, name, ScoredQueries(tree, *data, asked, width), leaves, shape.parts, pool);
+        write_curve(table, plan, data, name, ScoredQueries(tree, data, asked, width), leaves, shape.parts, pool);
     }
+}
+
+}  // namespace
+
+void run_proposals(const Plan& plan, ThreadPool& pool)
+{
+    // As the paper's for a billion rows, and the product's defaults; then the paper's for SIFT1M.
+    constexpr ProposingTree trees[] = {{"parts=4,k1=32,k2=16", 8}, {"parts=4,k1=32,k2=16", 0}, {"parts=2", 0}};
+    constexpr ProposingTree hashed[] = {{"parts=4,k1=64,k2=8", 16}, {"parts=2,k1=64,k2=8", 16}};
+    Table table(plan.output, "figure6", "device order data rows queries proposed recall");
+    if (const auto sift = plan.load("sift", Metric::l2, plan.on_gpu() ? plan.rows : 100000, pool))
+        write_trees(table, plan, *sift, std::min<std::size_t>(sift->asked(), 1000), hashed, pool);
+    const auto data = plan.load("generated", Metric::l2, plan.generated.back(), pool);
+    // Each query is compared with all rows.
+    const std::size_t asked = std::min<std::size_t>(data->asked(), data->shared ? 256 : 1000);
+    write_trees(table, plan, *data, asked, trees, pool);
     if (data->shared) return;  // k-means of that many rows takes minutes
     const TreeShape like{data->dimensions, 4, 32, 16};
+    std::vector<std::uint16_t> leaves;
     const ProductTree flat = multi_index(like, *data, leaves, pool);
     write_curve(table, plan, *data, "multi-index, 4 parts, " + std::to_string(like.leaves()),
                 ScoredQueries(flat, *data, asked, 1), leaves, like.parts, pool);

@@ -17,7 +17,7 @@ namespace pgwarp::bench::pqtree
 namespace
 {
 
-constexpr std::size_t piece_rows = std::size_t{1} << 20;  // of rows that builds share
+constexpr std::size_t piece_rows = std::size_t{1} << 21;  // of rows that builds share
 constexpr std::size_t most_copied = 4000000;              // rows that are copied for each build
 
 // The nearest rows of queries, among rows that come in pieces, by the complete method.
@@ -118,18 +118,20 @@ void load_generated(const DataRequest& request, DataSet& data, const Device& dev
     } else {
         // A thread of its own copies a piece, in order, while the next one is made.
         data.shared = std::make_shared<RowBuffer>(data.dimensions);
+        std::vector<float> pieces[2];
         std::future<void> copied;
         for (std::size_t first = 0; first < data.rows; first += piece_rows) {
             const std::size_t count = std::min(piece_rows, data.rows - first);
-            auto piece = std::make_shared<std::vector<float>>(count * data.dimensions);
-            rows.write(first, count, 1, piece->data(), pool);
+            std::vector<float>& piece = pieces[first / piece_rows % 2];
+            piece.resize(count * data.dimensions);
+            rows.write(first, count, 1, piece.data(), pool);
             if (copied.valid()) copied.get();
-            copied = std::async(std::launch::async, [&data, piece, first, count] {
+            copied = std::async(std::launch::async, [&data, &piece, first, count] {
                 std::vector<Tid> tids(count);
                 for (std::size_t i = 0; i < count; ++i) tids[i] = {static_cast<std::uint32_t>(first + i), 1, 0};
-                data.shared->append(tids, *piece);
+                data.shared->append(tids, piece);
             });
-            truth.compare(*piece, first, pool);
+            truth.compare(piece, first, pool);
         }
         if (copied.valid()) copied.get();
         data.shared->sort_by_tid(&pool);

@@ -95,7 +95,7 @@ def draw_curves(drawer, folder, name, title):
 def draw(drawer, folder):
     draw_order(drawer, folder)
     draw_lines(drawer, folder)
-    rows = read(folder, "figure6")
+    rows = [row for row in read(folder, "figure6") if row["data"] == "generated"]
     devices = {row["device"] for row in rows}
     label = lambda row: f"{row['order']}{', ' + device_of(row) if len(devices) > 1 else ''}, {int(row['rows']):,} rows"
     single(drawer, lines_of(rows, label, "proposed", "recall"), "figure6",
@@ -152,7 +152,15 @@ def asked_table(folder):
                     [[index_of(row), device_of(row), number(row["rows"]), row["asked"], number(row["effort"]), row["recall"], number(row["us"]), number(row["one_query_us"])] for row in rows])
 
 
+def proposals_table(folder):
+    """Of SIFT: at 4,096 rows about."""
+    rows = [row for row in read(folder, "figure6") if row["data"] == "sift" and 3000 < float(row["proposed"]) < 10001]
+    return markdown(["bins", "device", "rows", "rows proposed", "recall of the nearest"],
+                    [[row["order"], device_of(row), number(row["rows"]), number(row["proposed"]), row["recall"]] for row in rows])
+
+
 TABLES = {
+    "figure6-sift": proposals_table,
     "table1": methods_table,
     "table3": lines_table,
     "searches-table": lambda folder: at_recall(folder, "searches"),

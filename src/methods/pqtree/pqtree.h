@@ -81,7 +81,7 @@ Metric tree_metric(Metric metric);
 // The numbers of candidates that are measured, ascending; the last is all rows.
 std::vector<std::int64_t> candidate_schedule(std::size_t rows);
 
-// What a search does for an effort.
+// The work of a search at an effort.
 struct SearchPlan {
     std::size_t width = 1;       // centroids of the first level, a part, whose leaves are compared
     std::size_t candidates = 0;  // live rows that line codes rank

@@ -312,6 +312,12 @@ PGWARP_FUNCTION(pgwarp_recall)
     const double recall = measure(&run);
     leave_owner(scope);
     close_search_target(run.target);
-    if (std::isnan(recall)) PG_RETURN_NULL();
+    if (std::isnan(recall)) {
+        if (run.queries > 0) {
+            ereport(NOTICE, (errmsg("no row stands out for any of the %u sampled rows", run.queries),
+                             errdetail("The recall of sets by signatures is that of rows that stand out.")));
+        }
+        PG_RETURN_NULL();
+    }
     PG_RETURN_FLOAT8(recall);
 }

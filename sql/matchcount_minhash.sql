@@ -133,9 +133,11 @@ CALL pgwarp_merge('few_s');
 SELECT s, s <%> '{1,2,3}' AS distance FROM few ORDER BY s <%> '{1,2,3}', s LIMIT 4;
 RESET enable_seqscan;
 
+SET client_min_messages = notice;
 SELECT pgwarp_recall('few_s') IS NULL AS nothing_stands_out;
 TRUNCATE few;
 SELECT pgwarp_recall('few_s') IS NULL AS no_row;
+SET client_min_messages = warning;
 -- domains
 CREATE DOMAIN tags AS int4[] CHECK (cardinality(value) < 100);
 CREATE DOMAIN tag AS text;

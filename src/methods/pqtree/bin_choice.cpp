@@ -15,8 +15,8 @@ namespace
 
 constexpr std::size_t fewest_bins = 32;
 constexpr std::size_t fewest_ranks = 128;     // leaves of a part that are sorted at first
-constexpr std::size_t most_counted = 256;     // leaves of a part that are sorted all
-constexpr float spare_bins = 1.1F;            // more than the last search needed
+constexpr std::size_t most_counted = 256;     // a part of at most these leaves is sorted whole
+constexpr float spare_bins = 1.1F;            // times the bins that the last search needed
 constexpr std::size_t most_bins_per_row = 2;  // with more, comparing all rows takes less time
 constexpr std::size_t most_bins = std::size_t{1} << 40;
 constexpr std::size_t buckets = 256;  // of scores, where bins are cut
@@ -37,8 +37,8 @@ bool BinChoice::run(const BinLists& lists, std::size_t leaves_of_part, LeafKeys&
     std::size_t all = 1;
     for (const auto& part : leaves) all = std::min(all * part.size(), most_bins);
     const std::size_t most = std::min(all, std::max(fewest_bins, most_bins_per_row * lists.rows()));
-    // The number of bins is not known before: it is as many for a row as in the last search, and grows until there are
-    // enough. What is taken does not depend on it.
+    // The number of bins that hold the candidates is not known: the first guess is that of the last search, for each
+    // candidate, and later ones are larger. The rows that are listed do not depend on the guess.
     const float guess =
         spare_bins * statistics.bins_per_row.load(std::memory_order_relaxed) * static_cast<float>(candidates);
     std::size_t wanted = std::max(fewest_bins, static_cast<std::size_t>(guess));
@@ -99,8 +99,8 @@ void BinChoice::order_bins(std::size_t leaves_of_part, LeafKeys& leaves, std::si
 // Collects the bins with rows; returns the number of these rows that live.
 std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead)
 {
-    // Most bins are empty. A bit tells, of a table that the caches hold; without branches, the loads of one bin do not
-    // wait for those of another.
+    // Most bins are empty. A bit of each slot tells so, and caches hold these bits. Without branches the loads of one
+    // bin do not wait for those of another.
     scores_.resize(std::max(scores_.size(), nearest_.count + 1));
     bins_.resize(scores_.size());
     std::size_t count = 0;

@@ -14,7 +14,7 @@ namespace pgwarp
 // The leaves of each part that a query was compared with, as ordered keys of their scores (numeric/top_k.h).
 using LeafKeys = std::vector<std::vector<std::uint64_t>>;
 
-// What searches learn of an index.
+// Numbers that the searches of an index leave for later ones.
 struct BinStatistics {
     std::atomic<float> bins_per_row{0.5F};       // of the last search
     std::atomic<std::uint64_t> bins_visited{0};  // by all searches, the empty ones too
@@ -25,7 +25,8 @@ class BinChoice
 {
 public:
     // Lists the positions of the live rows of the nearest bins: whole bins in order of (score, slot), until they hold
-    // so many rows, or all bins of these leaves. Returns false where the rows lie in more bins than a search visits.
+    // `candidates` live rows, or all bins of these leaves. Reorders `leaves`. Returns false where the rows lie in more
+    // bins than a search visits.
     bool run(const BinLists& lists, std::size_t leaves_of_part, LeafKeys& leaves, std::size_t candidates,
              RowBitmap dead, BinStatistics& statistics, std::vector<std::uint32_t>& positions);
 

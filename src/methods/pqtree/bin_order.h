@@ -2,10 +2,9 @@
 // ascending order of their scores; the score of a bin is the sum of the scores of its leaves.
 //
 // Three forms of the order:
-// - nearest_bins(): the nearest bins as a set, cut at a threshold. It is what searches use: the set is that of the
-// exact
-//   order, every step is data-parallel, and it costs no more than a precomputed order, because rows are ranked again
-//   and so the order within the set does not matter.
+// - nearest_bins(): the first bins of the exact order as a set, found by a threshold of the score. Searches use it: its
+//   steps are data-parallel, and it takes no longer than a precomputed order. The order within the set does not matter,
+//   because rows are ranked again.
 // - SlopeOrder: the order of the paper, precomputed for pairs of ranks and ten slopes, one of which fits a query.
 // - dijkstra_order(): the exact order by a priority queue in float64, the reference of both.
 #pragma once

@@ -14,9 +14,11 @@ namespace pgwarp
 {
 
 inline constexpr std::uint64_t tree_seed = 0x70677074;
-inline constexpr std::size_t rows_per_leaf = 40;       // of the sample that trains a tree, if
-inline constexpr std::size_t rows_per_centroid = 128;  // there are as many for each centroid of the first level
-inline constexpr std::size_t encode_step = 8192;       // rows that are encoded at a time
+// The sample that trains a tree has these numbers of rows for each leaf, or for each centroid of the first level where
+// that makes more.
+inline constexpr std::size_t rows_per_leaf = 40;
+inline constexpr std::size_t rows_per_centroid = 128;
+inline constexpr std::size_t encode_step = 8192;  // rows that are encoded at a time
 
 // The input of every step.
 struct TreeBuildInput {

@@ -13,7 +13,7 @@ namespace
 
 constexpr float enough_recall = 0.95F;
 
-// Returns the recall of the last effort that does not take all rows, for ten rows where there are so many.
+// Returns the recall of the last effort that does not take all rows: of ten rows, or of one in a very small index.
 float recall_of_candidates(const Calibration& curve)
 {
     if (curve.count < 2) return 1;

@@ -36,7 +36,7 @@ std::size_t ranked_for(const TreeOptions& options, std::size_t rows, std::int64_
     return search_width({ResultKind::approximate}, k);
 }
 
-// The plan that proposes what searches of every k rank.
+// The plan that proposes the rows that searches of every k rank.
 SearchPlan plan_for_all(const TreeOptions& options, std::size_t rows, std::int64_t effort, std::size_t ranked)
 {
     SearchBatch batch;
@@ -145,7 +145,7 @@ std::vector<std::uint32_t> TreeCalibration::measured_queries(std::int64_t effort
     return numbers;
 }
 
-// One search proposes what searches of all k rank.
+// One search proposes the rows that searches of every k rank.
 RecallCurve::Shares TreeCalibration::shares_at(std::int64_t effort, ThreadPool& pool, const CancelToken* cancel) const
 {
     const std::vector<std::uint32_t> numbers = measured_queries(effort);

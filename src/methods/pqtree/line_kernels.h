@@ -67,7 +67,7 @@ void score_packed(bool squared, const float* values, std::size_t blocks, std::si
 // ranks[i] = the number of keys below key i, of different keys. Takes count^2 comparisons without branches.
 void rank_keys(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks);
 
-// What line_term() needs of the lines of one line part, an array each, padded to whole blocks.
+// The parameters of line_term() for the lines of one line part, an array each, padded to whole blocks.
 struct LineArrays {
     std::vector<std::int32_t> from;  // centroids of the first level
     std::vector<std::int32_t> to;

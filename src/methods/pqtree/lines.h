@@ -43,8 +43,8 @@ struct LineShape {
 struct LineTable {
     LineShape shape;
     std::vector<std::uint8_t> ends;  // [line_parts * lines][2]: the centroids i < j
-    // [line_parts * lines][2]: lambda of the byte 0, and what a byte adds. Bytes are equal steps of length along all
-    // lines of a line part, around the place of the sample's mean.
+    // [line_parts * lines][2]: lambda of the byte 0, and its step for each byte. Bytes are equal steps of length along
+    // all lines of a line part, around the place of the sample's mean.
     std::vector<float> places;
 
     std::size_t end(std::size_t line, std::size_t side) const { return ends[2 * line + side]; }
@@ -83,7 +83,7 @@ void decode_lines(const ProductTree& tree, const LineTable& table, const std::ui
 // A query's terms of a line: the score of a place b is base + b slope + b^2 s^2 c^2. The last term is the same for all
 // queries, so a searcher adds it up a row when it loads: line_bias().
 //
-// With b^2 = |y - c_i|^2, a^2 = |y - c_j|^2, c^2 = |c_i - c_j|^2, p = lambda of the byte 0, s = what a byte adds, and
+// With b^2 = |y - c_i|^2, a^2 = |y - c_j|^2, c^2 = |c_i - c_j|^2, p = lambda of the byte 0, s = its step, and
 // lambda = p + s place, equation 9 is b^2 + lambda (a^2 - b^2 - c^2) + lambda^2 c^2, so that
 //   base = b^2 + p (a^2 - b^2 - c^2) + p^2 c^2, slope = s (a^2 - b^2 - c^2) + 2 p s c^2.
 // Inner products take -y.c_i for b^2, -y.c_j for a^2, and 0 for c^2.

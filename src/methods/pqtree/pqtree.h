@@ -43,9 +43,9 @@
 namespace pgwarp
 {
 
-// Of the candidates, the share that stored vectors rank again, where that is more than a few for each wanted row. Where
-// line codes order rows badly (clusters that are far apart, beside which lines are coarse), a build finds that all
-// candidates must be ranked, up to most_ranked. It stores the share among the options.
+// Stored vectors rank one of `usual_ranked_share` candidates again, and more where many rows are wanted. Where line
+// codes order rows badly (clusters that are far apart, beside which lines are coarse), a build finds that vectors must
+// rank all candidates, up to most_ranked, and stores the share 1 among the options.
 inline constexpr std::size_t usual_ranked_share = 32;
 inline constexpr std::size_t fewest_ranked = 48;
 inline constexpr std::size_t most_ranked = 8192;
@@ -81,7 +81,7 @@ Metric tree_metric(Metric metric);
 // The numbers of candidates that are measured, ascending; the last is all rows.
 std::vector<std::int64_t> candidate_schedule(std::size_t rows);
 
-// What a search does for an effort.
+// The work of a search at an effort.
 struct SearchPlan {
     std::size_t width = 1;       // centroids of the first level, a part, whose leaves are compared
     std::size_t candidates = 0;  // live rows that line codes rank

@@ -1,5 +1,5 @@
-// The proposing stage: the tree, the lists of its bins, and line codes, without stored vectors. Searchers rank what it
-// proposes; calibrations count the true neighbours among it.
+// The proposing stage: the tree, the lists of its bins, and line codes, without stored vectors. Searchers rank its
+// proposals; calibrations count the true neighbours among these.
 #pragma once
 
 #include <cstdint>

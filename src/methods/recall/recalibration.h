@@ -45,7 +45,7 @@ protected:
     virtual bool take(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
     // Checks the arrays of take(). Called once, before the first row.
     virtual void check() = 0;
-    // The number of rows that a calibration uses as queries, if so many are given.
+    // The most rows that a calibration uses as queries.
     virtual std::size_t wanted_queries() const = 0;
     // Writes the floats of a row out of its stored form.
     virtual void decode(std::size_t row, const std::byte* stored, float* out) const = 0;

@@ -21,7 +21,7 @@ namespace
 constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;   // queries
 constexpr std::int64_t widest_with_all = 96;  // the largest effort that is measured with all queries
-constexpr std::size_t queries_at_a_time = 8;  // of a thread that counts what they found
+constexpr std::size_t queries_at_a_time = 8;  // of a thread that counts found neighbours
 constexpr double enough_recall = 0.9985;      // more effort is not worth measuring
 constexpr double most_moved = 1.15;           // factor between an effort and the width that takes its place
 

@@ -27,8 +27,8 @@ struct RecallRules {
     std::size_t steps_of_k = 2;         // measured between the k of two columns
     // The effort is the number of rows that a search keeps, or that it returns where these are more. A wider search
     // then includes the results of a narrower one. Larger efforts are measured with fewer queries, since their recall
-    // varies less. The curve ends where all recalls are high, or where estimates stop improving. Otherwise each k has
-    // its own search, and a column with high recall is not searched again.
+    // varies less. The curve ends where all recalls are high, or where estimates stop improving. Where false, each k
+    // has its own search, and a column with high recall is not searched again.
     bool effort_is_width = false;
 };
 

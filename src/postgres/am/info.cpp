@@ -67,8 +67,8 @@ bool tells_measurement(const char* option)
     return strcmp(option, option_standing_out) == 0 || strcmp(option, option_standing_within) == 0;
 }
 
-// {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, or null
-// when the index's format has no room for such rows.
+// {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, if there
+// are any, or null when the index's format has no room for such rows.
 Datum options_json(const MethodDescription& method, const IndexState& state, double recall, uint64 unplaced)
 {
     const ParameterList& options = state.options;

@@ -32,28 +32,31 @@ struct Estimates {
     TupleDesc columns;
 };
 
-void check_signatures(const SearchTarget* target)
+[[noreturn]] void refuse_query(Relation index, Oid type)
 {
-    const MethodDescription& method = access_method_of(target->index);
-    if (array_name(method, ArrayRole::hashes) != nullptr) return;
-    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                    errmsg("index \"%s\" estimates no similarities", RelationGetRelationName(target->index)),
-                    errdetail("Indexes of %s have no hash functions.", method.name)));
-}
-
-// Raises an error unless the index has signatures of sets of this type.
-void check_sets(const SearchTarget* target, Oid type)
-{
-    Relation index = target->index;
-    if (index_element_type(index) != ElementType::minhash_set) {
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("index \"%s\" estimates no similarities of sets", RelationGetRelationName(index)),
-                        errhint("Create it with an operator class such as int4_array_minhash_ops.")));
-    }
-    if (getBaseType(type) == index->rd_opcintype[0]) return;
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("index \"%s\" is of %s: the query is of %s", RelationGetRelationName(index),
                            format_type_be(index->rd_opcintype[0]), format_type_be(type))));
+    pg_unreachable();
+}
+
+// Raises an error unless rows of the index have signatures.
+void check_signatures(const SearchTarget* target)
+{
+    Relation index = target->index;
+    const MethodDescription& method = access_method_of(index);
+    const ElementType element = index_element_type(index);
+    if (array_name(method, ArrayRole::hashes) == nullptr) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("index \"%s\" estimates no similarities", RelationGetRelationName(index)),
+                        errdetail("Indexes of %s have no hash functions.", method.name)));
+    }
+    if (is_list(element) && element != ElementType::minhash_set) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("index \"%s\" estimates no similarities", RelationGetRelationName(index)),
+                        errhint("Indexes of vectors do, and those of sets by an operator class such as "
+                                "int4_array_minhash_ops.")));
+    }
 }
 
 double delta_of(Relation index)
@@ -122,8 +125,9 @@ PGWARP_FUNCTION(pgwarp_estimate_similarity)
     InitMaterializedSRF(fcinfo, 0);
     const auto* info = reinterpret_cast<const ReturnSetInfo*>(fcinfo->resultinfo);
     if (info->setDesc->natts != 3) elog(ERROR, "the function has another row type");
-    SearchTarget* target = open_search_target(PG_GETARG_OID(0), k);
+    SearchTarget* target = open_target_of_any(PG_GETARG_OID(0), k);
     check_signatures(target);
+    if (is_list(index_element_type(target->index))) refuse_query(target->index, get_fn_expr_argtype(fcinfo->flinfo, 1));
     check_query_dimensions(target, vector->dim);
     QueryBatch* batch = make_query_batch(target, 1, false);
     add_query(batch, target, 0, vector->x);
@@ -142,7 +146,9 @@ PGWARP_FUNCTION(pgwarp_estimate_set_similarity)
     const auto* info = reinterpret_cast<const ReturnSetInfo*>(fcinfo->resultinfo);
     if (info->setDesc->natts != 3) elog(ERROR, "the function has another row type");
     SearchTarget* target = open_target_of_any(PG_GETARG_OID(0), k);
-    check_sets(target, get_fn_expr_argtype(fcinfo->flinfo, 1));
+    check_signatures(target);
+    const Oid type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+    if (getBaseType(type) != target->index->rd_opcintype[0]) refuse_query(target->index, type);
     const RowView query = target->reader->key.list->read_query(PG_GETARG_DATUM(1));
     estimate_rows({target, query, k, delta_of(target->index), info->setResult, info->setDesc});
     close_search_target(target);

@@ -287,7 +287,8 @@ double measure(RecallRun* run)
     size_chunk(run);
     if (is_of_lists(run)) run->sets = read_sampled_sets(run->target, run->rows, run->queries);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp recall", ALLOCSET_DEFAULT_SIZES);
-    double sum = 0;
+    // Wide, so that the rounding errors of many additions do not show in the mean.
+    long double sum = 0;
     uint32 measured = 0;
     for (uint32 first = 0; first < run->queries; first += run->at_once) {
         read_chunk(run, first);
@@ -303,7 +304,7 @@ double measure(RecallRun* run)
             ++measured;
         }
     }
-    return measured == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / measured;
+    return measured == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(sum / measured);
 }
 
 }  // namespace
@@ -329,6 +330,12 @@ PGWARP_FUNCTION(pgwarp_recall)
     const double recall = measure(&run);
     leave_owner(scope);
     close_search_target(run.target);
-    if (std::isnan(recall)) PG_RETURN_NULL();
+    if (std::isnan(recall)) {
+        if (run.queries > 0) {
+            ereport(NOTICE, (errmsg("no row stands out for any of the %u sampled rows", run.queries),
+                             errdetail("The recall of sets by signatures is that of rows that stand out.")));
+        }
+        PG_RETURN_NULL();
+    }
     PG_RETURN_FLOAT8(recall);
 }

@@ -115,16 +115,22 @@ void check_may_read_index(Oid index_oid)
     table_close(heap, NoLock);
 }
 
-// Raises an error for an index of lists: the function takes vectors.
-static void refuse_lists(Relation index)
-{
-    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                    errmsg("index \"%s\" is of %s: the function serves indexes of vectors",
-                           RelationGetRelationName(index), format_type_be(index->rd_opcintype[0])),
-                    errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
-}
-
 enum class Takes { vectors, vectors_and_signed_sets, any };
+
+// Raises an error for an index of lists that a function does not serve.
+static void refuse_lists(Relation index, Takes takes)
+{
+    const bool measures = takes == Takes::vectors_and_signed_sets;
+    const char* serves = measures ? "vectors, and of sets by signatures" : "vectors";
+    const char* hint = "Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.";
+    if (measures) hint = "Its answers are exact.";
+    if (measures && index_element_type(index) == ElementType::text)
+        hint = "Its answers are exact, but for searches without proof, whose recall is not measured.";
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("index \"%s\" is of %s: the function serves indexes of %s", RelationGetRelationName(index),
+                           format_type_be(index->rd_opcintype[0]), serves),
+                    errhint("%s", hint)));
+}
 
 static bool takes_index(Takes takes, Relation index)
 {
@@ -141,7 +147,7 @@ static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, Takes take
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable_index(target->index);
-    if (!takes_index(takes, target->index)) refuse_lists(target->index);
+    if (!takes_index(takes, target->index)) refuse_lists(target->index, takes);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
     target->snapshot = RegisterSnapshot(active);

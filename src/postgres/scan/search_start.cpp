@@ -26,7 +26,8 @@ void report_unreached(Relation index, const PlannedRecall& recall)
     MemoryContextSwitchTo(outer);
     ereport(NOTICE,
             (errmsg("index \"%s\" cannot reach a recall of %g", RelationGetRelationName(index), recall_asked(index)),
-             errdetail("The best that was measured is %.4f.", recall.attained)));
+             errdetail("The best that was measured is %.4f.", recall.attained),
+             errhint("Ask for less by pgwarp.recall, or create the index with options that keep more of each row.")));
 }
 
 void attend_index(Relation index, const IndexState& state, const PlannedRecall& recall)

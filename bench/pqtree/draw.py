@@ -59,6 +59,8 @@ def draw_order(drawer, folder):
 
 def draw_lines(drawer, folder):
     rows = read(folder, "figure7")
+    most = max((int(row["rows"]) for row in rows), default=0)
+    rows = [row for row in rows if int(row["rows"]) == most]
     trees = sorted({row["tree"] for row in rows})
     if not trees:
         return

@@ -65,7 +65,7 @@ DECLARE
 BEGIN
 	IF current_setting('tests.inside', true) = 'on' THEN RETURN true; END IF;
 	PERFORM set_config('tests.inside', 'on', true);
-	EXECUTE 'SELECT t FROM reads WHERE has_neighbour(t) ORDER BY t <~~> $1 LIMIT 1' INTO found USING $1;
+	EXECUTE 'SELECT t FROM public.reads WHERE public.has_neighbour(t) ORDER BY t OPERATOR(public.<~~>) $1 LIMIT 1' INTO found USING $1;
 	PERFORM set_config('tests.inside', 'off', true);
 	RETURN found = $1;
 END
@@ -76,7 +76,7 @@ SELECT id FROM reads WHERE has_neighbour(t) ORDER BY t <~~> 'text 27' LIMIT 1;
 RESET enable_seqscan;
 CREATE FUNCTION rows_of_index(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-	RETURN $1 || (SELECT rows FROM pgwarp_index_info('reads_rows'));
+	RETURN $1 || (SELECT rows FROM public.pgwarp_index_info('public.reads_rows'));
 END
 $$;
 CREATE INDEX reads_rows ON reads USING matchcount (rows_of_index(t));

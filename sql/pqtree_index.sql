@@ -236,6 +236,20 @@ RESET enable_seqscan;
 -- an index is no way to find rows without an order
 SELECT count(*) FROM t;
 
+-- clusters that lie apart, where line codes order the rows of a cluster badly: more candidates are ranked by vectors, and no recall takes all rows
+
+CREATE TABLE c (id integer, v vector(32));
+INSERT INTO c SELECT i, ARRAY(SELECT hashint4(i % 64 * 1000 + d) % 100 / 10.0 + (hashint4(i * 100 + d) % 100 + hashint4(i * 100 + d + 50) % 100) / 50.0 FROM generate_series(1, 32) d)::real[]::vector
+	FROM generate_series(1, 8000) i;
+CREATE INDEX c_v ON c USING pqtree (v);
+SELECT min((p->>'effort')::int) FILTER (WHERE (p->'recall'->>'10')::float >= 0.95) < 4000 AS some_rows
+	FROM pgwarp_index_info('c_v'), jsonb_array_elements(calibration->'curve') p;
+SELECT pgwarp_recall('c_v', 10, 200) >= 0.93 AS recall;
+INSERT INTO c SELECT id + 10000, v + ('[' || repeat('0.1,', 31) || '0.1]')::vector FROM c WHERE id % 2 = 0;
+CALL pgwarp_merge('c_v');
+SELECT pgwarp_recall('c_v', 10, 200) >= 0.93 AS recall, calibration->'changed_rows' AS changed FROM pgwarp_index_info('c_v');
+DROP TABLE c;
+
 -- partitions are searched together
 
 CREATE TABLE p (id integer, kind integer, v vector(8)) PARTITION BY LIST (kind);

@@ -209,7 +209,7 @@ public:
         const Index index = build_index(choice, data, plan_.device, pool_);
         builds_.row(plan_.device.name(), index.choice.method->name, data.name, data.rows, options_of(index),
                     index.build_s, index.load_s, index.bytes_a_row(), index.phases);
-        write_searches(searches_, plan_, data, index, pool_);
+        if (!plan_.builds_alone) write_searches(searches_, plan_, data, index, pool_);
         return index.bytes_a_row();
     }
 

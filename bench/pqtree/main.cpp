@@ -1,8 +1,7 @@
 // The experiments of the paper of pqtree: see bench/pqtree/run.
 //
-//   pqtree_bench --out FOLDER [--data FOLDER | --quick] [--experiments LIST] [--device cpu|cuda] [--rows N] [--queries
-//   N]
-//     [--generated N,N] [--rounds N] [--builds-alone 1] [--threads N] [--machine TEXT] [--commit TEXT]
+//   pqtree_bench --out FOLDER [--data FOLDER | --quick] [--experiments LIST] [--device cpu|cuda] [--rows N]
+//     [--queries N] [--generated N,N] [--rounds N] [--builds-alone 1] [--threads N] [--machine TEXT] [--commit TEXT]
 #include <cstdio>
 
 #include "../gpu/harness.h"

@@ -210,6 +210,8 @@ CREATE TABLE t (id integer, kind integer, v vector(8)) WITH (autovacuum_enabled 
 INSERT INTO t SELECT i, i % 10, row_of(i) FROM generate_series(1, 3000) i;
 CREATE INDEX t_v ON t USING pqtree (v);
 DELETE FROM t WHERE id > 100;
+-- rows that are deleted are no answers, and the recall is that of the others
+SELECT pgwarp_recall('t_v', 10, 50) >= 0.9 AS recall, pgwarp_recall('t_v', 200, 5) AS of_all;
 VACUUM (INDEX_CLEANUP ON) t;
 SELECT same_order('t', '<->', '[1,0,1,0,1,0,1,0]');
 DELETE FROM t;

@@ -457,7 +457,7 @@ TEST(PqtreeLines, EveryTargetFindsTheNearestLine)
     });
 }
 
-// Every row is in the list of its slot once, also where bins are hashed.
+// Every row is in the list of its slot once, and among the rows of its bin alone, also where bins are hashed.
 TEST(PqtreeLists, HoldEveryRowOnce)
 {
     for (const std::size_t parts : {2, 4}) {
@@ -474,14 +474,27 @@ TEST(PqtreeLists, HoldEveryRowOnce)
         const BinLists lists(shape, codes, 2 * parts, pool);
         EXPECT_EQ(lists.slots().hashed, parts == 4);
         std::set<std::uint32_t> seen;
+        std::set<std::uint64_t> filled;
         for (std::uint64_t slot = 0; slot < lists.slots().slots; ++slot) {
             for (std::uint32_t position = lists.begin(slot); position < lists.end(slot); ++position) {
                 const std::uint32_t row = lists.row_at(position);
                 EXPECT_TRUE(seen.insert(row).second);
-                EXPECT_EQ(lists.slots().slot(bin_of(leaves.data() + row * parts, parts, shape.leaves())), slot);
+                const std::uint64_t bin = bin_of(leaves.data() + row * parts, parts, shape.leaves());
+                EXPECT_EQ(lists.slots().slot(bin), slot);
+                const PositionRange of_bin = lists.rows_of(bin);
+                EXPECT_TRUE(of_bin.begin <= position && position < of_bin.end);
+                for (std::uint32_t i = of_bin.begin; i < of_bin.end; ++i) {
+                    const std::uint16_t* other = leaves.data() + lists.row_at(i) * parts;
+                    EXPECT_EQ(bin_of(other, parts, shape.leaves()), bin);
+                }
+                filled.insert(bin);
             }
         }
         EXPECT_EQ(seen.size(), 2000U);
+        for (std::uint64_t bin = 0; bin < 10000; ++bin) {
+            const PositionRange of_bin = lists.rows_of(bin);
+            EXPECT_EQ(of_bin.begin < of_bin.end, filled.contains(bin)) << bin;
+        }
         codes[1] = 255;
         EXPECT_THROW(BinLists(shape, codes, 2 * parts, pool), BadRequest);
     }

@@ -462,6 +462,20 @@ TEST(Pqtree, VisitsBinsInProportionToTheRows)
         EXPECT_LE(proposer->bins_visited() - before, 10 * 8 * count) << candidates;
         for (const auto& one : proposed) EXPECT_GE(one.size(), std::min<std::size_t>(candidates, count / 2));
     }
+    // Rows of other bins in the slots of the bins that are visited are no candidates: few of them would be near.
+    std::size_t found = 0;
+    std::vector<std::vector<Candidate>> proposed;
+    proposer->propose(queries, {.width = 64, .candidates = 50, .ranked = count}, {}, proposed, pool, nullptr);
+    for (std::size_t q = 0; q < proposed.size(); ++q) {
+        const auto distance = [&](std::size_t row) {
+            return canonical_l2_squared(queries.data() + q * dimensions, rows.data() + row * dimensions, dimensions);
+        };
+        std::size_t nearest = 0;
+        for (std::size_t row = 1; row < count; ++row)
+            if (distance(row) < distance(nearest)) nearest = row;
+        found += std::ranges::count(proposed[q], nearest, &Candidate::row);
+    }
+    EXPECT_GE(found, 8U);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // The build of ivfadc: the sequence of its steps, on any device, and its calibration.
-#include <new>
-
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/build_steps.h"
 #include "methods/ivfadc/calibration.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/recall/searches.h"
+#include "methods/stepped_builder.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -14,48 +13,22 @@ namespace pgwarp
 namespace
 {
 
-class IvfadcBuilder : public Builder
+class IvfadcBuilder : public SteppedBuilder<IvfadcArrays, IvfadcBuildSteps, IvfadcBuildInput>
 {
 public:
     IvfadcBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<IvfadcBuildSteps> device)
-        : shape_(shape), asked_(options), device_(std::move(device))
+        : SteppedBuilder(shape, std::move(device)), asked_(options)
     {
         if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         // Invalid options are refused before rows come.
         made_.options = IvfOptions::resolve(asked_, 0, shape.dimensions);
     }
 
-    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
-    {
-        const IvfadcBuildInput input{shape_, rows, progress, pool};
-        if (const std::unique_ptr<IvfadcBuildSteps> device = std::move(device_)) {
-            try {
-                return run_steps(*device, input);
-            } catch (const std::bad_alloc&) {
-                // The CPU takes over while the rows are there.
-                if (rows.size() > 0 && rows.vectors().empty()) throw;
-            }
-        }
-        IvfadcBuildSteps steps;
-        run_steps(steps, input);
-    }
-    std::vector<ArrayShape> arrays() const override { return made_.shapes(); }
-    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
-    {
-        made_.read(array, offset, out);
-    }
-    Calibration calibration() const override { return calibration_; }
-    ParameterList effective_options() const override { return made_.options.as_parameters(); }
-
 private:
-    void run_steps(IvfadcBuildSteps& steps, const IvfadcBuildInput& input);
+    void run_steps(IvfadcBuildSteps& steps, const IvfadcBuildInput& input) override;
     void calibrate(IvfadcBuildSteps& steps, const IvfadcBuildInput& input);
 
-    IndexShape shape_;
     ParameterList asked_;
-    std::unique_ptr<IvfadcBuildSteps> device_;
-    IvfadcArrays made_;
-    Calibration calibration_;
 };
 
 void IvfadcBuilder::run_steps(IvfadcBuildSteps& steps, const IvfadcBuildInput& input)

@@ -7,6 +7,7 @@
 
 #include "methods/given_arrays.h"
 #include "methods/ivfadc/build_steps.h"
+#include "methods/stepped_builder.h"
 #include "numeric/kmeans.h"
 
 namespace pgwarp
@@ -17,7 +18,7 @@ namespace
 
 constexpr std::size_t step_rows = 8192;
 
-class IvfadcMergeBuilder : public Builder
+class IvfadcMergeBuilder : public ArraysBuilder<IvfadcArrays>
 {
 public:
     IvfadcMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
@@ -32,19 +33,12 @@ public:
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
     std::vector<ArrayShape> arrays() const override;
-    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
-    {
-        made_.read(array, offset, out);
-    }
-    Calibration calibration() const override { return {}; }
-    ParameterList effective_options() const override { return made_.options.as_parameters(); }
 
 private:
     void check_given();
     void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
 
     IndexShape shape_;
-    IvfadcArrays made_;
     std::optional<GivenArrays> given_;
 };
 

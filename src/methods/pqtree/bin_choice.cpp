@@ -102,16 +102,16 @@ std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead)
     // Most bins are empty. A bit tells, of a table that the caches hold; without branches, the loads of one bin do not
     // wait for those of another.
     scores_.resize(std::max(scores_.size(), nearest_.count + 1));
-    slots_.resize(scores_.size());
+    bins_.resize(scores_.size());
     std::size_t count = 0;
     const auto visit = [&](const auto& slot_of) {
         const RankedLeaf* last = ranked_.back().data();
         for (const BinRun& run : nearest_.runs) {
             for (std::uint32_t j = 0; j < run.end; ++j) {
-                const std::uint64_t slot = slot_of(run.first + last[j].leaf);
+                const std::uint64_t bin = run.first + last[j].leaf;
                 scores_[count] = run.score + last[j].score;
-                slots_[count] = slot;
-                count += lists.holds_rows(slot) ? 1 : 0;
+                bins_[count] = bin;
+                count += lists.holds_rows(slot_of(bin)) ? 1 : 0;
             }
         }
     };
@@ -119,15 +119,12 @@ std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead)
     slots.hashed ? visit([&](std::uint64_t bin) { return slots.slot(bin); })
                  : visit([](std::uint64_t bin) { return bin; });
     filled_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) filled_[i] = {scores_[i], lists.begin(slots_[i]), lists.end(slots_[i]), 0};
-    if (slots.hashed) {
-        // A slot is visited once, for the nearest of its bins.
-        std::ranges::sort(filled_, [](const FilledBin& a, const FilledBin& b) {
-            return a.begin != b.begin ? a.begin < b.begin : a.score < b.score;
-        });
-        const auto repeated = std::ranges::unique(filled_, {}, &FilledBin::begin);
-        filled_.erase(repeated.begin(), repeated.end());
+    for (std::size_t i = 0; i < count; ++i) {
+        const PositionRange rows = lists.rows_of(bins_[i]);
+        filled_[i] = {scores_[i], rows.begin, rows.end, 0};
     }
+    // A hashed slot may have rows of other bins alone.
+    if (slots.hashed) std::erase_if(filled_, [](const FilledBin& bin) { return bin.begin == bin.end; });
     std::size_t live = 0;
     for (FilledBin& bin : filled_) {
         bin.live = bin.end - bin.begin;

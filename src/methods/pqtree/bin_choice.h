@@ -47,8 +47,8 @@ private:
     std::vector<std::uint32_t> rank_of_;
     RankedParts ranked_;
     NearestBins nearest_;
-    std::vector<float> scores_;         // of bins with rows
-    std::vector<std::uint64_t> slots_;  // of the same
+    std::vector<float> scores_;        // of bins whose slots have rows
+    std::vector<std::uint64_t> bins_;  // of the same
     std::vector<FilledBin> filled_;
     std::vector<FilledBin> edge_;  // bins near the farthest that is taken
 };

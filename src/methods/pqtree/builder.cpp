@@ -1,9 +1,8 @@
 // The build of pqtree: the sequence of its steps, on any device, and its calibration.
-#include <new>
-
 #include "methods/pqtree/build_steps.h"
 #include "methods/pqtree/calibration.h"
 #include "methods/pqtree/pqtree.h"
+#include "methods/stepped_builder.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -22,48 +21,22 @@ float recall_of_candidates(const Calibration& curve)
     return recall[1] >= 0 ? recall[1] : recall[0];
 }
 
-class TreeBuilder : public Builder
+class TreeBuilder : public SteppedBuilder<TreeArrays, TreeBuildSteps, TreeBuildInput>
 {
 public:
     TreeBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<TreeBuildSteps> device)
-        : shape_(shape), asked_(options), device_(std::move(device))
+        : SteppedBuilder(shape, std::move(device)), asked_(options)
     {
         if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
         // Invalid options are refused before rows come.
         made_.options = TreeOptions::resolve(asked_, 0, shape.dimensions);
     }
 
-    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
-    {
-        const TreeBuildInput input{shape_, rows, progress, pool};
-        if (const std::unique_ptr<TreeBuildSteps> device = std::move(device_)) {
-            try {
-                return run_steps(*device, input);
-            } catch (const std::bad_alloc&) {
-                // The CPU takes over while the rows are there.
-                if (rows.size() > 0 && rows.vectors().empty()) throw;
-            }
-        }
-        TreeBuildSteps steps;
-        run_steps(steps, input);
-    }
-    std::vector<ArrayShape> arrays() const override { return made_.shapes(); }
-    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
-    {
-        made_.read(array, offset, out);
-    }
-    Calibration calibration() const override { return calibration_; }
-    ParameterList effective_options() const override { return made_.options.as_parameters(); }
-
 private:
-    void run_steps(TreeBuildSteps& steps, const TreeBuildInput& input);
+    void run_steps(TreeBuildSteps& steps, const TreeBuildInput& input) override;
     void calibrate(TreeBuildSteps& steps, const TreeBuildInput& input);
 
-    IndexShape shape_;
     ParameterList asked_;
-    std::unique_ptr<TreeBuildSteps> device_;
-    TreeArrays made_;
-    Calibration calibration_;
 };
 
 void TreeBuilder::run_steps(TreeBuildSteps& steps, const TreeBuildInput& input)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "methods/recall/curve.h"
 #include "methods/recall/searches.h"
@@ -110,20 +109,6 @@ private:
     std::vector<std::uint32_t> slots_{no_row};
 };
 
-std::uint32_t reversed_bits(std::uint32_t number)
-{
-    std::uint32_t reversed = 0;
-    for (std::uint32_t bit = 0; bit < 32; ++bit) reversed |= (number >> bit & 1U) << (31 - bit);
-    return reversed;
-}
-
-double mean_of(std::span<const float> shares)
-{
-    double sum = 0;
-    for (const float share : shares) sum += share;
-    return sum / static_cast<double>(std::max<std::size_t>(1, shares.size()));
-}
-
 }  // namespace
 
 std::size_t tree_calibration_sample(std::size_t rows)
@@ -151,12 +136,10 @@ Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool
 }
 
 // Returns the numbers of the queries that an effort is measured with: fewer for many candidates, whose recall varies
-// less. Samples ascend by row; any first ones in the order of their reversed bits are spread over all rows.
+// less. Samples ascend by row, so the first in that order are spread over all rows.
 std::vector<std::uint32_t> TreeCalibration::measured_queries(std::int64_t effort) const
 {
-    std::vector<std::uint32_t> numbers(sample.rows.size());
-    std::iota(numbers.begin(), numbers.end(), 0U);
-    std::ranges::sort(numbers, {}, reversed_bits);
+    std::vector<std::uint32_t> numbers = spread_numbers(sample.rows.size());
     const std::size_t affordable = sample.rows.size() * all_measured_up_to / static_cast<std::size_t>(effort);
     numbers.resize(std::clamp(affordable, std::min(fewest_measured, sample.rows.size()), sample.rows.size()));
     return numbers;

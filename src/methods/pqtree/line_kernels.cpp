@@ -12,29 +12,10 @@
 //
 #include <hwy/highway.h>
 
-#ifndef PGWARP_METHODS_PQTREE_LINE_KERNELS_ONCE
-#define PGWARP_METHODS_PQTREE_LINE_KERNELS_ONCE
-namespace pgwarp::line_terms
-{
-
-// Of the terms of a line part.
-struct TermRange {
-    float least;     // base
-    float most;      // base
-    float steepest;  // slope
-};
-
-constexpr float largest_term = 32767;
-constexpr float largest_sum = 1 << 30;
-
-}  // namespace pgwarp::line_terms
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace pgwarp::HWY_NAMESPACE
 {
 namespace hn = hwy::HWY_NAMESPACE;
-using line_terms::TermRange;
 
 using Floats = hn::CappedTag<float, PackedLines::block>;
 using Words = hn::RebindToUnsigned<Floats>;
@@ -76,73 +57,75 @@ HWY_INLINE void compare_lanes(const PackedLines& lines, std::size_t at, std::siz
 
 HWY_INLINE LinePlace best_lane(hn::Vec<Floats> error, hn::Vec<Words> line, hn::Vec<Floats> place)
 {
-    HWY_ALIGN float errors[kLanes];
-    HWY_ALIGN std::uint32_t numbers[kLanes];
-    HWY_ALIGN float places[kLanes];
-    hn::Store(error, Floats(), errors);
-    hn::Store(line, Words(), numbers);
-    hn::Store(place, Floats(), places);
-    std::size_t best = 0;
-    for (std::size_t lane = 1; lane < kLanes; ++lane) {
-        if (errors[lane] < errors[best] || (errors[lane] == errors[best] && numbers[lane] < numbers[best])) best = lane;
-    }
-    return {numbers[best], places[best]};
+    const auto nearest = hn::RebindMask(Words(), hn::Eq(error, hn::MinOfLanes(Floats(), error)));
+    const auto lines = hn::IfThenElse(nearest, line, hn::Set(Words(), 0xffffffff));
+    const auto first = hn::MinOfLanes(Words(), lines);
+    const auto only = hn::IfThenElseZero(hn::RebindMask(Floats(), hn::Eq(lines, first)), place);
+    return {hn::GetLane(first), hn::GetLane(hn::SumOfLanes(Floats(), only))};
 }
+
+// Calls body(number of the first lane's line, errors) for all lines in turn.
+template <class Body>
+HWY_INLINE void compare_lines(const PackedLines& lines, const float* const* rows, const Body& body)
+{
+    LineErrors found;
+    for (std::size_t at = 0; at < lines.blocks(); ++at) {
+        for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
+            compare_lanes(lines, at, lane, rows, found);
+            body(at * PackedLines::block + lane, found);
+        }
+    }
+}
+
+// The rows i ... i + kRows - 1, or the last one again.
+struct RowGroup {
+    const float* rows[kRows];
+
+    RowGroup(const PackedLines& lines, const float* all, std::size_t i, std::size_t count)
+    {
+        for (std::size_t r = 0; r < kRows; ++r) rows[r] = all + std::min(i + r, count - 1) * lines.dimensions();
+    }
+};
 
 void find_lines(const PackedLines& lines, const float* rows, std::size_t count, LinePlace* out)
 {
     const Floats floats;
     for (std::size_t i = 0; i < count; i += kRows) {
-        const float* group[kRows];
         hn::Vec<Floats> best[kRows];
         hn::Vec<Floats> place[kRows];
         hn::Vec<Words> line[kRows];
         for (std::size_t r = 0; r < kRows; ++r) {
-            group[r] = rows + std::min(i + r, count - 1) * lines.dimensions();
             best[r] = hn::Set(floats, std::numeric_limits<float>::infinity());
             place[r] = hn::Zero(floats);
             line[r] = hn::Zero(Words());
         }
-        for (std::size_t at = 0; at < lines.blocks(); ++at) {
-            for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
-                LineErrors found;
-                compare_lanes(lines, at, lane, group, found);
-                const auto number = hn::Iota(Words(), static_cast<std::uint32_t>(at * PackedLines::block + lane));
-                for (std::size_t r = 0; r < kRows; ++r) {
-                    const auto better = hn::Lt(found.error[r], best[r]);
-                    best[r] = hn::IfThenElse(better, found.error[r], best[r]);
-                    place[r] = hn::IfThenElse(better, found.place[r], place[r]);
-                    line[r] = hn::IfThenElse(hn::RebindMask(Words(), better), number, line[r]);
-                }
+        compare_lines(lines, RowGroup(lines, rows, i, count).rows, [&](std::size_t first, const LineErrors& found) {
+            const auto number = hn::Iota(Words(), static_cast<std::uint32_t>(first));
+            for (std::size_t r = 0; r < kRows; ++r) {
+                const auto better = hn::Lt(found.error[r], best[r]);
+                best[r] = hn::IfThenElse(better, found.error[r], best[r]);
+                place[r] = hn::IfThenElse(better, found.place[r], place[r]);
+                line[r] = hn::IfThenElse(hn::RebindMask(Words(), better), number, line[r]);
             }
-        }
+        });
         for (std::size_t r = 0; r < kRows && i + r < count; ++r) out[i + r] = best_lane(best[r], line[r], place[r]);
     }
 }
 
 void all_errors(const PackedLines& lines, const float* rows, std::size_t count, std::size_t stride, float* errors)
 {
-    const Floats floats;
-    for (std::size_t at = 0; at < lines.blocks(); ++at) {
-        for (std::size_t lane = 0; lane < PackedLines::block; lane += kLanes) {
-            for (std::size_t i = 0; i < count; i += kRows) {
-                const float* group[kRows];
-                for (std::size_t r = 0; r < kRows; ++r)
-                    group[r] = rows + std::min(i + r, count - 1) * lines.dimensions();
-                LineErrors found;
-                compare_lanes(lines, at, lane, group, found);
-                for (std::size_t r = 0; r < kRows && i + r < count; ++r) {
-                    float norm = 0;
-                    for (std::size_t d = 0; d < lines.dimensions(); ++d) norm += group[r][d] * group[r][d];
-                    HWY_ALIGN float values[kLanes];
-                    hn::Store(hn::Add(found.error[r], hn::Set(floats, norm)), floats, values);
-                    for (std::size_t l = 0; l < kLanes; ++l) {
-                        const std::size_t number = at * PackedLines::block + lane + l;
-                        if (number < lines.count()) errors[number * stride + i + r] = std::max(values[l], 0.0F);
-                    }
-                }
+    for (std::size_t i = 0; i < count; i += kRows) {
+        const RowGroup group(lines, rows, i, count);
+        compare_lines(lines, group.rows, [&](std::size_t first, const LineErrors& found) {
+            for (std::size_t r = 0; r < kRows && i + r < count; ++r) {
+                float norm = 0;
+                for (std::size_t d = 0; d < lines.dimensions(); ++d) norm += group.rows[r][d] * group.rows[r][d];
+                HWY_ALIGN float values[kLanes];
+                hn::Store(hn::Add(found.error[r], hn::Set(Floats(), norm)), Floats(), values);
+                for (std::size_t number = first; number < std::min(first + kLanes, lines.count()); ++number)
+                    errors[number * stride + i + r] = std::max(values[number - first], 0.0F);
             }
-        }
+        });
     }
 }
 
@@ -251,23 +234,7 @@ void round_terms(const float* bases, const float* slopes, std::size_t count, flo
     }
 }
 
-#if HWY_TARGET == HWY_SCALAR
-
-void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
-               const std::uint32_t* positions, std::size_t count, float* out)
-{
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::uint8_t* code = codes + std::size_t{positions[i]} * 2 * padded_parts;
-        std::int32_t total = 0;
-        for (std::size_t part = 0; part < padded_parts; ++part) {
-            const std::int32_t term = terms.words[part * 256 + code[part]];
-            total += (term >> 16) * terms.base_weight + static_cast<std::int16_t>(term) * code[padded_parts + part];
-        }
-        out[i] = terms.unit * static_cast<float>(total) + biases[positions[i]] + terms.shift;
-    }
-}
-
-#elif HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3_ZEN4
+#if HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3_ZEN4
 
 constexpr std::size_t kGroup = 64;  // rows at a time
 constexpr std::size_t kParts = 16;  // line parts at a time
@@ -391,24 +358,22 @@ void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* b
                const std::uint32_t* positions, std::size_t count, float* out)
 {
     const hn::CappedTag<std::int32_t, 16> words;
-    const hn::Repartition<std::int16_t, decltype(words)> halves;
     const hn::Rebind<std::uint8_t, decltype(words)> bytes;
     const std::size_t lanes = hn::Lanes(words);
-    const auto weight = hn::Set(words, terms.base_weight << 16);
+    const auto weight = hn::Set(words, terms.base_weight);
     const auto table = hn::Mul(hn::Iota(words, 0), hn::Set(words, 256));
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint8_t* code = codes + std::size_t{positions[i]} * 2 * padded_parts;
         __builtin_prefetch(codes + std::size_t{positions[std::min(i + kAhead, count - 1)]} * 2 * padded_parts);
         auto sum = hn::Zero(words);
-        auto rest = hn::Zero(words);
         for (std::size_t part = 0; part < padded_parts; part += lanes) {
             const auto line = hn::PromoteTo(words, hn::LoadU(bytes, code + part));
             const auto place = hn::PromoteTo(words, hn::LoadU(bytes, code + padded_parts + part));
             const auto term = hn::GatherIndex(words, terms.words.data() + part * 256, hn::Add(line, table));
-            sum = hn::ReorderWidenMulAccumulate(words, hn::BitCast(halves, term),
-                                                hn::BitCast(halves, hn::Or(place, weight)), sum, rest);
+            const auto slope = hn::ShiftRight<16>(hn::ShiftLeft<16>(term));
+            sum = hn::Add(sum, hn::Add(hn::Mul(hn::ShiftRight<16>(term), weight), hn::Mul(slope, place)));
         }
-        const std::int32_t total = hn::GetLane(hn::SumOfLanes(words, hn::Add(sum, rest)));
+        const std::int32_t total = hn::GetLane(hn::SumOfLanes(words, sum));
         out[i] = terms.unit * static_cast<float>(total) + biases[positions[i]] + terms.shift;
     }
 }
@@ -421,6 +386,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pgwarp
 {
+
+namespace
+{
+
+constexpr float largest_term = 32767;
+constexpr float largest_sum = 1 << 30;
+
+}  // namespace
 
 HWY_EXPORT(find_lines);
 HWY_EXPORT(all_errors);
@@ -496,7 +469,7 @@ void make_terms(std::span<const LineArrays> lines, const float* centroid_scores,
     constexpr std::size_t room = 256;
     thread_local std::vector<float> bases;
     thread_local std::vector<float> slopes;
-    thread_local std::vector<line_terms::TermRange> ranges;
+    thread_local std::vector<TermRange> ranges;
     bases.resize(lines.size() * room);
     slopes.resize(lines.size() * room);
     ranges.resize(lines.size());
@@ -513,11 +486,10 @@ void make_terms(std::span<const LineArrays> lines, const float* centroid_scores,
         sum += height + 255 * ranges[part].steepest;
         terms.shift += ranges[part].least;
     }
-    terms.unit = std::max({steepest / line_terms::largest_term, sum / line_terms::largest_sum, 1e-30F});
-    terms.base_weight =
-        1 + static_cast<std::int32_t>(std::min(highest / (line_terms::largest_term * terms.unit), 32766.0F));
-    const float per_base = std::min(1 / (terms.unit * static_cast<float>(terms.base_weight)),
-                                    line_terms::largest_term / std::max(highest, 1e-30F));
+    terms.unit = std::max({steepest / largest_term, sum / largest_sum, 1e-30F});
+    terms.base_weight = 1 + static_cast<std::int32_t>(std::min(highest / (largest_term * terms.unit), 32766.0F));
+    const float per_base =
+        std::min(1 / (terms.unit * static_cast<float>(terms.base_weight)), largest_term / std::max(highest, 1e-30F));
     terms.words.assign(padded_line_parts(lines.size()) * room, 0);
     for (std::size_t part = 0; part < lines.size(); ++part) HWY_DYNAMIC_DISPATCH(round_terms)
     (bases.data() + part * room, slopes.data() + part * room, lines[part].from.size(), ranges[part].least, per_base,

@@ -78,6 +78,13 @@ struct LineArrays {
     explicit LineArrays(std::size_t lines = 0);
 };
 
+// Of a query's terms of a line part.
+struct TermRange {
+    float least;     // base
+    float most;      // base
+    float steepest;  // slope
+};
+
 // A query's terms in 16 bits: base in the upper half of a word, slope in the lower. The score of a row is
 // unit * (sum of base * base_weight + slope * place) + its bias + shift. No sum exceeds 32 bits.
 struct CodeTerms {

@@ -5,6 +5,7 @@
 
 #include "methods/given_arrays.h"
 #include "methods/pqtree/build_steps.h"
+#include "methods/stepped_builder.h"
 
 namespace pgwarp
 {
@@ -12,7 +13,7 @@ namespace pgwarp
 namespace
 {
 
-class TreeMergeBuilder : public Builder
+class TreeMergeBuilder : public ArraysBuilder<TreeArrays>
 {
 public:
     TreeMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
@@ -54,16 +55,9 @@ public:
         });
         return shapes;
     }
-    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
-    {
-        made_.read(array, offset, out);
-    }
-    Calibration calibration() const override { return {}; }
-    ParameterList effective_options() const override { return made_.options.as_parameters(); }
 
 private:
     IndexShape shape_;
-    TreeArrays made_;
     std::optional<GivenArrays> given_;
 };
 

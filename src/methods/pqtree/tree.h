@@ -85,7 +85,7 @@ PGWARP_HOST_DEVICE inline std::uint64_t bin_of(const Leaf* leaves, std::size_t p
 
 // Where the lists of rows are found: a mirror has one list for each slot. As many slots as bins where these are few
 // beside the rows; otherwise a power of two, to which bins are hashed. The rows of bins that share a slot are in one
-// list, so a search visits each slot once, and compares some rows of other bins.
+// list: the CPU looks up those of a bin, a device compares those of other bins too.
 struct BinSlots {
     std::uint64_t slots = 1;
     bool hashed = false;

@@ -63,18 +63,6 @@ float share_as_near(std::span<const RowResult> results, std::span<const double> 
     return static_cast<float>(std::count_if(found.begin(), found.end(), near)) / static_cast<float>(count);
 }
 
-double mean_of(std::span<const float> shares)
-{
-    double sum = 0;
-    std::size_t measured = 0;
-    for (const float share : shares) {
-        if (share < 0) continue;
-        sum += share;
-        ++measured;
-    }
-    return measured == 0 ? 0 : sum / static_cast<double>(measured);
-}
-
 std::uint32_t reversed_bits(std::uint32_t number)
 {
     std::uint32_t reversed = 0;
@@ -118,9 +106,7 @@ private:
     // all rows.
     void spread_queries()
     {
-        numbers_.resize(input_.truth.size());
-        std::iota(numbers_.begin(), numbers_.end(), 0U);
-        std::ranges::sort(numbers_, {}, reversed_bits);
+        numbers_ = spread_numbers(input_.truth.size());
         if (!numbers_.empty())
             queries_ = gather_rows(input_.queries.data(), input_.queries.size() / numbers_.size(), numbers_);
     }
@@ -296,6 +282,26 @@ private:
 };
 
 }  // namespace
+
+double mean_of(std::span<const float> shares)
+{
+    double sum = 0;
+    std::size_t measured = 0;
+    for (const float share : shares) {
+        if (share < 0) continue;
+        sum += share;
+        ++measured;
+    }
+    return measured == 0 ? 0 : sum / static_cast<double>(measured);
+}
+
+std::vector<std::uint32_t> spread_numbers(std::size_t count)
+{
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    std::ranges::sort(numbers, {}, reversed_bits);
+    return numbers;
+}
 
 std::size_t held_out_sample(std::size_t rows)
 {

@@ -15,6 +15,12 @@ namespace pgwarp
 // Returns the number of rows that a build leaves out of an index of `rows` rows, as queries of its calibration.
 std::size_t held_out_sample(std::size_t rows);
 
+// Returns the numbers below `count` in an order of which every beginning is spread over all of them.
+std::vector<std::uint32_t> spread_numbers(std::size_t count);
+
+// Returns the mean of the shares that are measured, which are not negative.
+double mean_of(std::span<const float> shares);
+
 // How a method's searches depend on effort and k.
 struct RecallRules {
     std::vector<std::int64_t> efforts;  // that are measured, ascending

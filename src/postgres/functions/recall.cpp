@@ -136,42 +136,60 @@ NeighbourList make_list(uint32 k)
     return {static_cast<Neighbour*>(MemoryContextAllocHuge(CurrentMemoryContext, bytes)), k, 0};
 }
 
+// The rows of a search: all, and those that the snapshot sees.
+struct RankedRows {
+    uint32 found;
+    uint32 visible;
+};
+
 // Run one search, either a scan's or an exact one, and rank the results by the distances of the heap's rows.
-void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const RowView& query,
-                   NeighbourList* found)
+RankedRows search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const RowView& query,
+                         NeighbourList* found)
 {
     SearchTarget* target = run->target;
     RowView sent;
     prepare_query(target->metric, query, &sent);
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     const SearchResults results = read_search_reply(engine_search(target->index, state, request, sent));
+    RankedRows rows = {results.count, 0};
+    found->count = 0;
     for (uint32 i = 0; i < results.count; ++i) {
         Neighbour row = {results.results[i].tid, 0};
-        const bool visible = fetch_row_distance(target->reader, row.tid, target->metric, query, &row.distance);
-        if (visible && !std::isnan(row.distance)) found->offer(row);
+        if (!fetch_row_distance(target->reader, row.tid, target->metric, query, &row.distance)) continue;
+        ++rows.visible;
+        if (!std::isnan(row.distance)) found->offer(row);
     }
     found->sort();
+    return rows;
 }
 
-// Find the answer to a query with LIMIT run->k, and one row more for the query's own row, with the same effort.
+// Find the answer to a query with LIMIT run->k, and one row more for the query's own row, with the same effort. Where
+// deleted rows leave too few, go on as a scan does, with more rows and the effort for them.
 void search_as_scan(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
 {
     SearchRequest effort = {};
     prepare_normal_search(run->target->index, state, run->k, &effort);
-    SearchRequest request = {};
-    prepare_normal_search(run->target->index, state, run->neighbours, &request);
-    request.effort = effort.effort;
-    search_ranked(run, state, &request, query, found);
+    for (uint32 wanted = run->neighbours;; wanted = Min(wanted * 2, max_k)) {
+        SearchRequest request = {};
+        prepare_normal_search(run->target->index, state, wanted, &request);
+        if (wanted == run->neighbours) request.effort = effort.effort;
+        const RankedRows rows = search_ranked(run, state, &request, query, found);
+        if (rows.visible >= run->neighbours || rows.found < request.k || wanted == max_k) return;
+    }
 }
 
-// Find the true neighbours with the index's vectors. Half vectors may swap near neighbours, so more rows are ranked.
+// Find the true neighbours with the index's vectors. Half vectors may swap near neighbours, so more rows are ranked,
+// and still more where many are deleted.
 void search_exactly(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
 {
-    SearchRequest request = {};
-    request.mode = SearchMode::continuation;
-    request.after.distance = -std::numeric_limits<double>::infinity();
-    request.k = Min(max_k, run->neighbours * 2 + 16);
-    search_ranked(run, state, &request, query, found);
+    for (uint32 k = Min(max_k, run->neighbours * 2 + 16);; k = Min(max_k, k * 2)) {
+        SearchRequest request = {};
+        request.mode = SearchMode::continuation;
+        request.after.distance = -std::numeric_limits<double>::infinity();
+        request.k = k;
+        const RankedRows rows = search_ranked(run, state, &request, query, found);
+        if (rows.visible >= run->neighbours + run->neighbours / 2 || rows.found < k || k == max_k) return;
+    }
 }
 
 // Returns the share of the true neighbours up to the distance `within` that was found; NaN where there are none. The

@@ -45,7 +45,8 @@ describe_machine()
 # Print the commit of the checkout, or of a file beside the programs where there is no checkout.
 describe_commit() { git -C "$root_dir" rev-parse --short=7 HEAD 2>/dev/null || head -c 7 "$programs/commit" 2>/dev/null || echo -; }
 
-# Put the tables of $work/out into $out: new rows replace those with the same first and third column, device and data.
+# Put the tables of $work/out into $out: new rows replace those of the same device and data, the first and the third
+# column; where the fourth is the number of rows and the fifth the options of an index, of the same index.
 keep_tables()
 {
     local table old
@@ -53,7 +54,11 @@ keep_tables()
         [ -e "$table" ] || continue
         old=$out/$(basename "$table")
         if [ -s "$old" ]; then
-            awk -F '\t' 'NR == FNR { if (FNR > 1) seen[$1 FS $3] = 1; next } FNR > 1 && !(($1 FS $3) in seen)' "$table" "$old" >"$work/kept"
+            awk -F '\t' '
+                function key() { return $1 FS $3 (indexes ? FS $2 FS $4 FS $5 : "") }
+                FNR == 1 { indexes = $4 == "rows" && $5 == "options"; next }
+                NR == FNR { seen[key()] = 1; next }
+                !(key() in seen)' "$table" "$old" >"$work/kept"
             cat "$table" "$work/kept" >"$old"
         else
             cp "$table" "$old"

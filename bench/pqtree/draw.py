@@ -26,6 +26,7 @@ PAPER_METHODS = [
     ("IVFADC, of its authors, CPU", "11.2", "0.28", "0.70", "0.93"),
     ("GPU brute force", "23.7", "1", "1", "1"),
 ]
+COLOURS = plt.get_cmap("tab10").colors
 TARGETS = [0.9, 0.95, 0.98]
 
 
@@ -58,6 +59,8 @@ def draw_order(drawer, folder):
 
 def draw_lines(drawer, folder):
     rows = read(folder, "figure7")
+    most = max((int(row["rows"]) for row in rows), default=0)
+    rows = [row for row in rows if int(row["rows"]) == most]
     trees = sorted({row["tree"] for row in rows})
     if not trees:
         return
@@ -73,21 +76,22 @@ def draw_lines(drawer, folder):
     drawer.save(figure, "figure7", f"Figure 7: recall by line codes alone, {int(rows[0]['rows']):,} SIFT, {int(rows[0]['candidates']):,} candidates")
 
 
-def draw_curves(drawer, folder, name, title):
-    """Recall against queries/s, a panel for each device and number of rows, in batches."""
+def draw_curves(drawer, folder, name, title, least):
+    """Recall from `least` on against queries/s, a panel for each device and number of rows, in batches."""
     rows = [row for row in read(folder, name) if float(row["asked"]) == 0]
     panels = sorted({(row["device"], int(row["rows"])) for row in rows})
     if not panels:
         return
+    labels = sorted({index_of(row) for row in rows})
     figure, axes = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 4), squeeze=False)
     for place, (device, count) in zip(axes.flat, panels):
         own = [row for row in rows if (row["device"], int(row["rows"])) == (device, count)]
         for label in dict.fromkeys(index_of(row) for row in own):
-            points = best_points([{**row, "queries_per_second": 1e6 / float(row["us"])} for row in own if index_of(row) == label], 0.6)
+            points = best_points([{**row, "queries_per_second": 1e6 / float(row["us"])} for row in own if index_of(row) == label], least)
             if points:
-                place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label)
+                place.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label, color=COLOURS[labels.index(label)])
         tidy(place, f"{'GPU' if device == 'cuda' else 'CPU, one thread'}, {count:,} rows, {own[0]['queries']} queries at once", "recall@10", "queries/s")
-        recall_axis(place, 0.6)
+        recall_axis(place, least)
         place.legend(fontsize=6)
     drawer.save(figure, name, title)
 
@@ -100,8 +104,8 @@ def draw(drawer, folder):
     label = lambda row: f"{row['order']}{', ' + device_of(row) if len(devices) > 1 else ''}, {int(row['rows']):,} rows"
     single(drawer, lines_of(rows, label, "proposed", "recall"), "figure6",
            "Figure 6: recall of the rows of the nearest bins, without ranking", "rows proposed", "R@n", log_x=True, log_y=False)
-    draw_curves(drawer, folder, "searches", "SIFT: recall against queries/s")
-    draw_curves(drawer, folder, "scale", "Generated rows of 96 dimensions")
+    draw_curves(drawer, folder, "searches", "SIFT: recall against queries/s", 0.6)
+    draw_curves(drawer, folder, "scale", "Generated rows of 96 dimensions", 0.4)
 
 
 def methods_table(folder):

@@ -20,6 +20,7 @@ struct Plan {
     std::size_t queries = 1000;
     std::vector<std::size_t> generated{};  // numbers of generated rows
     std::size_t rounds = 3;
+    bool builds_alone = false;  // of generated rows, without searches
 
     bool quick() const { return folder.empty(); }
     bool on_gpu() const { return device.is_gpu(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "../gpu/harness.h"
 #include "methods/recall/searches.h"
@@ -23,17 +24,31 @@ public:
     explicit Phases(const Device& device) : device_(device) {}
     BuildProgress progress()
     {
-        return {[this](const char* phase, std::uint64_t, std::uint64_t) { enter(phase); }, nullptr};
+        return {[this](const char* phase, std::uint64_t done, std::uint64_t) { enter(phase, done); }, nullptr};
     }
     std::string finish()
     {
-        enter("");
+        enter("", 0);
         return text_;
+    }
+    // Prints when the steps of long phases began.
+    void print_steps() const
+    {
+        for (const auto& [phase, steps] : steps_) {
+            if (steps.size() < 3 || steps.back().second - steps.front().second < long_phase) continue;
+            std::printf("#   %s:", phase.c_str());
+            for (const auto& [done, at] : steps)
+                std::printf(" %llu@%.2f", static_cast<unsigned long long>(done), at - steps.front().second);
+            std::printf("\n");
+        }
     }
 
 private:
-    void enter(const std::string& phase)
+    static constexpr double long_phase = 0.5;
+
+    void enter(const std::string& phase, std::uint64_t done)
     {
+        steps_[phase].emplace_back(done, device_.seconds());
         if (phase == phase_) return;
         if (!phase_.empty()) {
             char part[96];
@@ -49,6 +64,7 @@ private:
     std::string phase_;
     std::string text_;
     double begin_ = 0;
+    std::map<std::string, std::vector<std::pair<std::uint64_t, double>>> steps_;  // what was done, and when
 };
 
 std::shared_ptr<RowBuffer> rows_of(const DataSet& data, ThreadPool& pool)
@@ -94,6 +110,7 @@ Index build_index(const std::string& choice, const DataSet& data, const Device& 
     index.load_s = device.seconds() - begin;
     std::printf("# %s, %s: built in %.3f s (%s), loaded in %.3f s, %.1f bytes a row\n", data.name.c_str(),
                 choice.c_str(), index.build_s, index.phases.c_str(), index.load_s, index.bytes_a_row());
+    phases.print_steps();
     std::fflush(stdout);
     return index;
 }

@@ -1,8 +1,7 @@
 // The experiments of the paper of pqtree: see bench/pqtree/run.
 //
-//   pqtree_bench --out FOLDER [--data FOLDER | --quick] [--experiments LIST] [--device cpu|cuda] [--rows N] [--queries
-//   N]
-//     [--generated N,N] [--rounds N] [--threads N] [--machine TEXT] [--commit TEXT]
+//   pqtree_bench --out FOLDER [--data FOLDER | --quick] [--experiments LIST] [--device cpu|cuda] [--rows N]
+//     [--queries N] [--generated N,N] [--rounds N] [--builds-alone 1] [--threads N] [--machine TEXT] [--commit TEXT]
 #include <cstdio>
 
 #include "../gpu/harness.h"
@@ -29,6 +28,7 @@ void run(const Arguments& arguments)
     plan.rows = arguments.number("rows", quick ? 2000 : 0);
     plan.queries = arguments.number("queries", quick ? 100 : on_gpu ? 10000 : 1000);
     plan.generated = arguments.numbers("generated", quick ? "4000" : on_gpu ? "1000000,100000000" : "100000,1000000");
+    plan.builds_alone = arguments.number("builds-alone", 0) != 0;
     plan.rounds = arguments.number("rounds", on_gpu ? 5 : 1);
     constexpr std::pair<const char*, void (*)(const Plan&, ThreadPool&)> experiments[] = {
         {"order", run_order},           {"lines", run_lines},   {"methods", run_methods}, {"searches", run_searches},

@@ -12,13 +12,14 @@ namespace
 {
 
 constexpr std::uint32_t k = 10;
-constexpr std::size_t column_of_k = 1;        // of a calibration
-constexpr float least_of_interest = 0.6F;     // recall that a curve begins at
-constexpr std::size_t most_points = 12;       // of a curve
-constexpr double least_gain = 0.001;          // of recall, with which a curve goes on
-constexpr double most_batch_us = 2e6;         // a curve ends where a batch takes longer
-constexpr std::int64_t most_scanned = 50000;  // candidates that a search may take without reaching its recall
-constexpr std::size_t most_linked = 200000;   // rows of a graph that a CPU builds
+constexpr double targets[] = {0.90, 0.95, 0.98};  // of recall
+constexpr std::size_t column_of_k = 1;            // of a calibration
+constexpr float least_of_interest = 0.6F;         // recall that a curve begins at
+constexpr std::size_t most_points = 12;           // of a curve
+constexpr double least_gain = 0.001;              // of recall, with which a curve goes on
+constexpr double most_batch_us = 2e6;             // a curve ends where a batch takes longer
+constexpr std::int64_t most_scanned = 50000;      // candidates that a search may take without reaching its recall
+constexpr std::size_t most_linked = 200000;       // rows of a graph that a CPU builds
 
 std::string options_of(const Index& index)
 {
@@ -79,13 +80,28 @@ void write_searches(Table& table, const Plan& plan, const DataSet& data, const I
                   std::to_string(effort), data.asked(), recall, all.us, single.us, index.bytes_a_row(), index.build_s);
         return Point{recall, all.us * static_cast<double>(data.asked())};
     };
-    double before = 0;
+    std::vector<std::pair<std::int64_t, double>> curve;
     for (const std::int64_t effort : efforts_of(index.calibration)) {
         const Point point = write(0, effort);
+        const double before = curve.empty() ? 0 : curve.back().second;
+        curve.emplace_back(effort, point.recall);
         if (point.recall < before + least_gain || point.batch_us > most_batch_us) break;
-        before = point.recall;
     }
-    for (const double recall : {0.90, 0.95, 0.98}) {
+    // The least effort that reaches a recall, within a sixteenth of a step of the curve.
+    for (const double recall : targets) {
+        const auto reached = std::ranges::find_if(curve, [&](const auto& point) { return point.second >= recall; });
+        if (reached == curve.begin() || reached == curve.end()) continue;
+        std::int64_t below = (reached - 1)->first;
+        std::int64_t enough = reached->first;
+        for (int step = 0; step < 4 && enough - below > 1; ++step) {
+            const std::int64_t middle = below + (enough - below) / 2;
+            const Found found =
+                search(index, data, {.k = index.width(k), .effort = middle, .rounds = 0}, plan.searching(pool));
+            (recall_of(found, data, k) >= recall ? enough : below) = middle;
+        }
+        if (enough != reached->first) write(0, enough);
+    }
+    for (const double recall : targets) {
         const EffortChoice choice = choose_effort(index.calibration, k, recall);
         if (choice.reached) write(recall, choice.effort);
     }
@@ -108,7 +124,7 @@ void run_methods(const Plan& plan, ThreadPool& pool)
         {"pqtree,parts=2,k1=8,k2=4,refine=0" + lines, {20000}, 100},
         {"pqtree,parts=2,k1=8,k2=4,refine=2" + lines, {20000}, k},
         {"pqtree,parts=4,k1=64,k2=8,refine=0" + lines, {4096}, 100},
-        {"pqtree,k1=64,k2=8,refine=0", {2048, 4096, 8192}, 100},
+        {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 4096, 8192}, 100},
         {"pqtree,k1=64,k2=8,refine=0" + lines, {4096, 8192}, 100},
         {"pqtree,k1=64,k2=8", {4096, 8192, 12288}, k},
         {"ivfadc,refine=0", {8, 16, 32, 64}, 100},
@@ -209,7 +225,7 @@ public:
         const Index index = build_index(choice, data, plan_.device, pool_);
         builds_.row(plan_.device.name(), index.choice.method->name, data.name, data.rows, options_of(index),
                     index.build_s, index.load_s, index.bytes_a_row(), index.phases);
-        write_searches(searches_, plan_, data, index, pool_);
+        if (!plan_.builds_alone) write_searches(searches_, plan_, data, index, pool_);
         return index.bytes_a_row();
     }
 

@@ -38,6 +38,12 @@ struct Proposals {
     unsigned long long* keys = nullptr;  // [count][plan.stride()]: make_key(score, position)
     std::uint32_t* counts = nullptr;     // [count]: valid keys of a query
     float* queries = nullptr;            // [count][dimensions]: a copy of the queries, or null
+
+    // The memory of the queries from `first` on.
+    Proposals from(std::size_t first, std::size_t stride, std::size_t dimensions) const
+    {
+        return {keys + first * stride, counts + first, queries != nullptr ? queries + first * dimensions : nullptr};
+    }
 };
 
 // Proposes the best rows of each query by line codes. queries [count][dimensions] may lie in page-locked host memory.

@@ -54,7 +54,7 @@ struct BlockSpace {
     }
 };
 
-static_assert(sizeof(RankShared) <= scratch_words * sizeof(std::uint32_t));
+static_assert(sizeof(RankShared) <= fewest_scratch * sizeof(std::uint32_t));
 
 // The sum of the values of the threads before the calling one; total: of all. All threads call.
 template <int Threads>

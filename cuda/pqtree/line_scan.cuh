@@ -124,18 +124,19 @@ __device__ void select_keys(const BlockSpace& space, const LineRanking& ranking,
     __syncthreads();
 }
 
-// Scores the rows of the listed bins, {begin, rows before}, and keeps those within the limit. Begins and ends with a
-// barrier.
+// Scores the rows [begin, end) of the `rows` in the listed bins, {begin, rows before}, and keeps those within the
+// limit. Begins and ends with a barrier.
 template <int Threads>
 __device__ void scan_bins(const MirrorView& mirror, const BlockSpace& space, const LineRanking& ranking,
-                          std::uint32_t listed, std::uint32_t rows, BlockState& state)
+                          std::uint32_t listed, std::uint32_t rows, std::uint32_t begin, std::uint32_t end,
+                          BlockState& state)
 {
     const std::uint32_t groups = code_groups(mirror.tree.line_parts);
     const std::uint32_t lanes = lanes_of_row(groups);
     const std::uint32_t lane = threadIdx.x & (lanes - 1);
     const std::uint32_t at_once = Threads / lanes;
-    for (std::uint32_t first = 0; first < rows; first += tile_rows) {
-        const std::uint32_t last = min(rows, first + tile_rows);
+    for (std::uint32_t first = begin; first < end; first += tile_rows) {
+        const std::uint32_t last = min(end, first + tile_rows);
         if (state.kept > ranking.room - tile_rows) select_keys<Threads>(space, ranking, state);
         __syncthreads();
         detail::fill_tile<Threads>(space.bins, listed, rows, first, last, space.scratch);

@@ -1,4 +1,5 @@
-// The proposing stage on the device: descent, bins and line codes, one block for each query.
+// The proposing stage on the device: descent, bins and line codes, one block for each query. Where queries are few,
+// several blocks make the same steps for a query and share only its candidates.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,11 +28,12 @@ struct ProposePlan {
 };
 
 // Plans a search by the shape of the tree: width * k2 <= most_ranks is enforced, and the layout fits into shared_bytes.
-// rows: of the index. ordered: the caller needs the proposals in order; they also come in order where bins are hashed.
-// Returns false where no layout fits.
+// rows: of the index. blocks: of a query, a power of two; 1 where the device has no clusters, or no room for the keys
+// of so many. ordered: the caller needs the proposals in order; they also come in order where bins are hashed. Returns
+// false where no layout fits.
 bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t rows, std::size_t width,
-                    std::size_t candidates, std::size_t wanted, bool ordered, std::size_t shared_bytes,
-                    ProposePlan& plan);
+                    std::size_t candidates, std::size_t wanted, std::uint32_t blocks, bool ordered,
+                    std::size_t shared_bytes, ProposePlan& plan);
 
 // The memory that propose() writes, on the device.
 struct Proposals {

@@ -193,7 +193,7 @@ void launch(const MirrorView& mirror, const RankJob& job, std::uint32_t blocks, 
 }
 
 __global__ __launch_bounds__(rank_threads) void answer_kernel(MirrorView mirror, Proposals proposals,
-                                                               std::uint32_t wanted, Answers out)
+                                                              std::uint32_t wanted, Answers out)
 {
     const std::uint32_t query = blockIdx.x;
     const std::uint32_t count = proposals.counts[query];

@@ -25,7 +25,7 @@ inline constexpr float largest_sum = 1U << 30;
 namespace detail
 {
 
-// The range of a line part's terms.
+// A range that contains a line part's terms.
 struct TermRange {
     float middle;    // of the bases
     float reach;     // from the middle
@@ -87,26 +87,33 @@ __device__ inline float2 term_of(const LineConstants& line, const float* scores)
             line.step * (difference + 2 * line.first * line.length)};
 }
 
-// A warp finds the range of a line part.
+// Bounds the terms of line parts by the scores of their centroids, a warp each. With d = score(to) - score(from), a
+// base is from + first d + first (first - 1) length, and a slope step d + step (2 first - 1) length. |d| is at most c
+// times `moved`: for squared distances twice the largest distance of a centroid, else the norm of the query.
 template <int Threads>
-__device__ void measure_terms(const TreeView& tree, const float* line_scores, std::uint32_t first, std::uint32_t last,
-                              TermRange* ranges)
+__device__ void bound_terms(const TreeView& tree, const float* query, const float* line_scores, std::uint32_t first,
+                            std::uint32_t last, TermRange* ranges)
 {
+    const std::uint32_t lane = threadIdx.x % 32;
     for (std::uint32_t part = first + threadIdx.x / 32; part < last; part += Threads / 32) {
+        const LineSpan span = tree.spans[part];
+        const float* scores = line_scores + (part - first) * tree.padded_level1;
         float least = FLT_MAX;
         float most = -FLT_MAX;
-        float steepest = 0;
-        for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
-            const float2 term =
-                term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
-            least = fminf(least, term.x);
-            most = fmaxf(most, term.x);
-            steepest = fmaxf(steepest, fabsf(term.y));
+        for (std::uint32_t c = lane; c < tree.k1; c += 32) {
+            least = fminf(least, scores[c]);
+            most = fmaxf(most, scores[c]);
         }
+        float norm = 0;
+        for (std::uint32_t d = lane; d < span.width && !tree.squared; d += 32)
+            norm += query[span.padded + d] * query[span.padded + d];
         least = warp_least(least);
         most = warp_largest(most);
-        steepest = warp_largest(steepest);
-        if (threadIdx.x % 32 == 0) ranges[part] = {(least + most) / 2, (most - least) / 2, steepest};
+        const float moved = tree.squared ? 2 * sqrtf(fmaxf(most, 0.0F)) : sqrtf(warp_sum(norm));
+        if (lane != 0) continue;
+        ranges[part] = {(least + most) / 2 + span.offset_middle,
+                        (most - least) / 2 + span.first_length * moved + span.offset_reach,
+                        span.step_length * moved + span.slope_offset};
     }
 }
 
@@ -164,7 +171,7 @@ __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, s
         detail::score_line_parts<Threads>(tree, space.query, first, last, space.line_scores);
         __syncthreads();
         detail::add_part_scores<Threads>(tree, space.line_scores, first, last, space.part_scores);
-        detail::measure_terms<Threads>(tree, space.line_scores, first, last, ranges);
+        detail::bound_terms<Threads>(tree, space.query, space.line_scores, first, last, ranges);
     }
     __syncthreads();
     const TermScale scale = detail::scale_of(ranges, tree.line_parts);

@@ -13,12 +13,18 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// The dimensions of a line part.
+// The dimensions of a line part, and the largest constants of its lines, which bound the terms of a query. c: the
+// distance of a line's centroids.
 struct LineSpan {
     std::uint16_t padded;  // first dimension in a padded vector
     std::uint16_t first;   // first dimension
     std::uint16_t width;
-    std::uint16_t part;  // of the tree
+    std::uint16_t part;   // of the tree
+    float first_length;   // |first| c
+    float step_length;    // step c
+    float offset_middle;  // of first (first - 1) length: the middle of its range
+    float offset_reach;   // and half of it
+    float slope_offset;   // |step (2 first - 1) length|
 };
 
 // The constants of a line (methods/pqtree/lines.h).

@@ -237,22 +237,37 @@ __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Bucke
     }
 }
 
-// Turns the listed bins into {begin, rows before}; leaves out those behind the wanted number of rows. Returns the rows
-// that stay. Ends with a barrier.
+// The share of a block in the bins of a query: by where they begin, as the order of listed bins varies.
+struct BinShare {
+    std::uint32_t own = 0;
+    std::uint32_t blocks = 1;  // a power of two
+    __device__ bool has(std::uint32_t begin) const { return (begin * 0x9e3779b1U >> 16 & (blocks - 1)) == own; }
+};
+
+struct CutRows {
+    std::uint32_t all;
+    std::uint32_t own;  // of the block's share
+};
+
+// Turns the listed bins into {begin, rows of the share before}; leaves out those behind the wanted number of rows.
+// Returns the rows that stay. Ends with a barrier.
 template <int Threads>
-__device__ std::uint32_t cut_bins(const BlockSpace& space, std::uint32_t wanted, const Buckets& buckets,
-                                  BlockState& state)
+__device__ CutRows cut_bins(const BlockSpace& space, std::uint32_t wanted, const Buckets& buckets,
+                            const BinShare& share, BlockState& state)
 {
     decide_bins<Threads>(space, wanted, buckets, state);
     const std::uint32_t listed = state.listed;
-    std::uint32_t rows = 0;
+    CutRows rows{0, 0};
     for (std::uint32_t base = 0; base < listed; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
         const std::uint32_t taken = i < listed ? space.bins[i].y & (undecided - 1) : 0;
+        const std::uint32_t own = taken > 0 && share.has(space.bins[i].x) ? taken : 0;
         std::uint32_t total;
-        const std::uint32_t before = sum_before<Threads>(taken, state, total);
-        if (i < listed) space.bins[i].y = rows + before;
-        rows += total;
+        const std::uint32_t before = sum_before<Threads>(own, state, total);
+        if (i < listed) space.bins[i].y = rows.own + before;
+        rows.own += total;
+        if (share.blocks > 1) sum_before<Threads>(taken, state, total);
+        rows.all += total;
     }
     __syncthreads();
     return rows;
@@ -260,13 +275,14 @@ __device__ std::uint32_t cut_bins(const BlockSpace& space, std::uint32_t wanted,
 
 }  // namespace detail
 
-// Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows), by all threads, for
-// bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations + number of b.
-// first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too.
+// Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows of the share), by all
+// threads, for bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations +
+// number of b. first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too, and
+// begins with a barrier.
 template <int Threads, class Scan>
 __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, const RankedList& a, const RankedList& b,
                            std::uint64_t combinations, std::uint32_t candidates, std::uint32_t first_pairs,
-                           std::uint32_t room, BlockState& state, const Scan& scan)
+                           std::uint32_t room, const detail::BinShare& share, BlockState& state, const Scan& scan)
 {
     std::uint32_t* visited = space.offsets;
     std::uint32_t* sums = visited + a.count;
@@ -285,9 +301,9 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
             __syncthreads();
             detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first,
                                        min(first + room, shell.pairs), buckets, state);
-            const std::uint32_t found = detail::cut_bins<Threads>(space, candidates - rows, buckets, state);
-            scan(state.listed, found);
-            rows += found;
+            const detail::CutRows found = detail::cut_bins<Threads>(space, candidates - rows, buckets, share, state);
+            scan(state.listed, found.own);
+            rows += found.all;
             if (rows >= candidates) return;
         }
         if (limit >= detail::last_sum(a, b)) return;

@@ -54,6 +54,22 @@ struct BlockSpace {
     }
 };
 
+// Moves the `lowest` smallest of keys [count], or some more up to `highest`, to the front, in any order. Returns their
+// number; `bound` becomes the largest score that they may have. `count` where there are no more. All threads call;
+// begins and ends with a barrier.
+template <int Threads>
+__device__ std::uint32_t keep_smallest(SelectKey* keys, std::uint32_t count, std::uint32_t lowest,
+                                       std::uint32_t highest, RankShared& shared, float& bound)
+{
+    __syncthreads();
+    if (count <= highest) return count;
+    const RankBound ranked = find_rank<Threads>(shared, lowest, highest, [&](const auto& use) {
+        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(keys[i]);
+    });
+    bound = key_bound(ranked.bound);
+    return keep_ranked<Threads>(keys, count, ranked, highest, &shared.kept);
+}
+
 static_assert(sizeof(RankShared) <= fewest_scratch * sizeof(std::uint32_t));
 
 // The sum of the values of the threads before the calling one; total: of all. All threads call.

@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr std::size_t few_queries = 16;
-constexpr std::uint32_t blocks_of_few = 8;  // of each of so few queries: a cluster
+constexpr std::uint32_t blocks_of_few = 8;  // of each of so few queries
 constexpr std::size_t most_queries = std::size_t{1} << 15;
 constexpr std::chrono::microseconds watched{500};
 
@@ -27,8 +27,9 @@ constexpr std::size_t launch_bus_bytes = std::size_t{64} << 20;
 Proposals carve(Carver& memory, const Mirror& mirror, const DevicePlan& plan)
 {
     Proposals space;
-    space.keys = memory.take<unsigned long long>(std::size_t{plan.count} * plan.propose.stride());
-    space.counts = memory.take<std::uint32_t>(plan.count);
+    const std::size_t blocks = std::size_t{plan.count} * plan.propose.blocks;
+    space.keys = memory.take<unsigned long long>(blocks * plan.propose.stride());
+    space.counts = memory.take<std::uint32_t>(blocks);
     if (plan.reads_in_place) space.queries = memory.take<float>(plan.count * mirror.dimensions());
     return space;
 }
@@ -66,7 +67,7 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
     const double candidates = static_cast<double>(request.plan.candidates) / live;
     // Scores of line codes are the values of rows that have no vectors, but for rounding.
     const std::size_t ranked = view.values_of_codes() && request.ranks
-                                   ? std::min(request.plan.ranked, request.k + 8 + request.k / 8)
+                                   ? std::min(request.plan.ranked, request.k + 6 + request.k / 32)
                                    : request.plan.ranked;
     const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
     if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
@@ -99,11 +100,11 @@ void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& ch
     for (std::uint32_t first = 0; first < plan.count; first += plan.step) {
         const std::uint32_t count = std::min(plan.step, plan.count - first);
         const std::size_t begin = first * mirror.dimensions();
-        const Proposals proposals = all.from(first, plan.propose.stride(), mirror.dimensions());
+        const Proposals proposals = all.from(first, plan.propose, mirror.dimensions());
         const Answers answers = chunk.answers.from(first, plan.k);
         propose(mirror.view(), chunk.queries + begin, count, plan.propose, dead, proposals, chunk.stream);
         if (plan.ranks) {
-            rank_proposals(mirror.view(), queries + begin, count, proposals, plan.propose.stride(), plan.k,
+            rank_proposals(mirror.view(), queries + begin, count, proposals, plan.propose, plan.k,
                            plan.watched.count() > 0, answers, chunk.stream);
         } else {
             answer_proposals(mirror.view(), count, proposals, plan.propose.wanted, answers, chunk.stream);

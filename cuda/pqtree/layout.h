@@ -75,7 +75,6 @@ struct BlockShape {
     std::uint32_t ranks = 2;          // leaves of a part, a power of two
     std::uint32_t bins = 256;         // bins that are listed at a time
     std::uint32_t proposed = 1;       // rows that are wanted
-    std::uint32_t blocks = 1;         // of a query: a cluster
 };
 
 // The most rows that a selection keeps where `proposed` are wanted.
@@ -114,10 +113,7 @@ struct BlockLayout {
             at.bytes += (bytes + 15) / 16 * 16;
         };
         take(at.terms, shape.groups * group_parts * line_room * 4);
-        // The first block of a query gathers the keys of all.
-        take(
-            at.keys,
-            std::max({keys_of(shape.proposed), shape.blocks * kept_of(shape.proposed), shape.parts * shape.ranks}) * 8);
+        take(at.keys, std::max(keys_of(shape.proposed), shape.parts * shape.ranks) * 8);
         take(at.bins, shape.bins * 8);
         at.line_scores = (at.bytes - at.keys) / 4;
         take(at.scratch, std::max(fewest_scratch, cut_buckets + shape.bins) * 4);

@@ -1,7 +1,5 @@
 #include "pqtree/propose.h"
 
-#include <cooperative_groups.h>
-
 #include <algorithm>
 
 #include "device/chained_launch.cuh"
@@ -110,36 +108,19 @@ __device__ std::uint32_t write_ordered(const BlockSpace& space, std::uint32_t ke
     return min(written, wanted);
 }
 
-// Gathers the keys of all blocks of a query in its first one. All threads of the cluster call.
 template <int Threads>
-__device__ void gather_keys(const BlockSpace& space, BlockState& state)
-{
-#if __CUDA_ARCH__ >= 900
-    const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
-    cluster.sync();
-    if (cluster.block_rank() > 0) {
-        SelectKey* keys = cluster.map_shared_rank(space.keys, 0);
-        if (threadIdx.x == 0) state.listed = atomicAdd(cluster.map_shared_rank(&state.kept, 0), state.kept);
-        __syncthreads();
-        for (std::uint32_t i = threadIdx.x; i < state.kept; i += Threads) keys[state.listed + i] = space.keys[i];
-    }
-    cluster.sync();
-#endif
-}
-
-template <int Threads>
-__device__ void write_keys(const BlockSpace& space, const LineRanking& ranking, const ProposePlan& plan, bool repeats,
-                           std::uint32_t query, const Job& job, BlockState& state)
+__device__ void write_keys(const BlockSpace& space, const ProposePlan& plan, bool repeats, const Job& job,
+                           BlockState& state)
 {
     const std::uint32_t kept = state.kept;
-    SelectKey* out = job.keys + std::size_t{query} * plan.stride();
+    SelectKey* out = job.keys + std::size_t{blockIdx.x} * plan.stride();
     std::uint32_t written = kept;
     if (plan.ordered) {
         written = write_ordered<Threads>(space, kept, plan.wanted, repeats, out, state);
     } else {
         for (std::uint32_t i = threadIdx.x; i < kept; i += Threads) out[i] = space.keys[i];
     }
-    if (threadIdx.x == 0) job.counts[query] = written;
+    if (threadIdx.x == 0) job.counts[blockIdx.x] = written;
 }
 
 template <int Threads>
@@ -151,9 +132,8 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
     __shared__ std::uint32_t no_number;
     const BlockSpace space(reinterpret_cast<std::byte*>(memory), plan.layout);
     const TreeView& tree = mirror.tree;
-    const std::uint32_t blocks = plan.shape.blocks;
-    const std::uint32_t query = blockIdx.x / blocks;
-    const std::uint32_t own = blockIdx.x % blocks;
+    const std::uint32_t query = blockIdx.x / plan.blocks;
+    const detail::BinShare share{blockIdx.x % plan.blocks, plan.blocks};
     let_next_start();
     if (threadIdx.x == 0) {
         state.kept = 0;
@@ -163,37 +143,27 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
     }
     const std::size_t first = std::size_t{query} * tree.dimensions;
     load_query<Threads>(tree, job.queries + first, space.query,
-                        job.copies == nullptr || own > 0 ? nullptr : job.copies + first);
+                        job.copies == nullptr || share.own > 0 ? nullptr : job.copies + first);
     const TermScale scale = make_terms<Threads>(tree, space, plan.layout.line_scores);
     rank_leaves<Threads>(tree, space, plan.width, plan.shape.ranks);
     const BinPairs lists = lists_of_parts<Threads>(tree, space, plan, {&no_score, &no_number, 1}, state);
     const LineRanking ranking{scale, plan.wanted, keys_of(plan.wanted), job.dead};
     visit_bins<Threads>(mirror, space, lists.a, lists.b, lists.combinations, plan.candidates, plan.first_pairs,
-                        plan.shape.bins, state, [&](std::uint32_t listed, std::uint32_t rows) {
-                            const auto share = [&](std::uint32_t block) {
-                                return static_cast<std::uint32_t>(std::uint64_t{rows} * block / blocks);
-                            };
-                            scan_bins<Threads>(mirror, space, ranking, listed, rows, share(own), share(own + 1), state);
+                        plan.shape.bins, share, state, [&](std::uint32_t listed, std::uint32_t rows) {
+                            scan_bins<Threads>(mirror, space, ranking, listed, rows, state);
                         });
-    const auto select = [&] {
-        __syncthreads();
-        if (state.kept > kept_of(plan.wanted)) select_keys<Threads>(space, ranking, state);
-    };
-    select();
-    if (Threads == single_threads && blocks > 1) {
-        gather_keys<Threads>(space, state);
-        if (own > 0) return;
-        select();
-    }
-    write_keys<Threads>(space, ranking, plan, mirror.lists.slots.hashed, query, job, state);
+    // Where bins are hashed, a row may be among the keys twice, and is written once.
+    const bool repeats = mirror.lists.slots.hashed;
+    select_keys<Threads>(space, ranking, repeats ? kept_of(plan.wanted) : plan.stride(), state);
+    write_keys<Threads>(space, plan, repeats, job, state);
 }
 
 template <int Threads>
 void launch(const MirrorView& mirror, std::uint32_t count, const ProposePlan& plan, const Job& job, cudaStream_t stream)
 {
     allow_shared_memory(propose_kernel<Threads>);
-    launch_clusters(plan.shape.blocks, false, propose_kernel<Threads>, count * plan.shape.blocks, Threads,
-                    plan.layout.bytes, stream, "proposing rows", mirror, plan, job);
+    propose_kernel<Threads><<<count * plan.blocks, Threads, plan.layout.bytes, stream>>>(mirror, plan, job);
+    check_launch("proposing rows");
 }
 
 }  // namespace
@@ -210,6 +180,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.candidates = static_cast<std::uint32_t>(std::min<std::uint64_t>(candidates, rows));
     plan.wanted = static_cast<std::uint32_t>(wanted);
     plan.ordered = ordered || slots.hashed;
+    plan.blocks = plan.ordered ? 1 : blocks;
     const double per_bin = std::max(1.0, crowding * static_cast<double>(rows) / static_cast<double>(slots.slots));
     const auto bins = static_cast<std::uint32_t>(
         std::min<double>(1.2 * static_cast<double>(plan.candidates) / per_bin, most_bins / 5 * 4));
@@ -221,12 +192,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.shape.ranks = std::max(fewest_ranks, power_of_two_above(plan.width * tree.k2));
     plan.shape.bins = std::clamp((plan.first_pairs / 4 * 5 + 63) / 64 * 64, fewest_bins, most_bins);
     plan.shape.proposed = plan.wanted;
-    plan.shape.blocks = kernel_architecture() >= 90 ? blocks : 1;
     plan.layout = BlockLayout::of(plan.shape);
-    if (plan.layout.bytes > shared_bytes) {
-        plan.shape.blocks = 1;
-        plan.layout = BlockLayout::of(plan.shape);
-    }
     return plan.layout.bytes <= shared_bytes;
 }
 
@@ -236,7 +202,7 @@ void propose(const MirrorView& mirror, const float* queries, std::uint32_t count
     constexpr std::uint32_t few = 132;  // a multiprocessor each, or more
     const Job job{queries, out.queries, dead, out.keys, out.counts};
     if (count == 0) return;
-    if (count * plan.shape.blocks <= few) {
+    if (count * plan.blocks <= few) {
         launch<single_threads>(mirror, count, plan, job, stream);
     } else {
         launch<batch_threads>(mirror, count, plan, job, stream);

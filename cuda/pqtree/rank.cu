@@ -32,7 +32,9 @@ struct RankJob {
     const float* queries;
     Proposals proposals;
     std::uint32_t count;
-    std::uint32_t stride;
+    std::uint32_t wanted;  // proposals
+    std::uint32_t blocks;  // that have proposed for a query
+    std::uint32_t stride;  // keys of a block
     std::uint32_t k;
     bool polled;
     bool near;   // chooses rows by near values
@@ -61,11 +63,13 @@ struct RankSpace {
     float2* lines = nullptr;             // [threads / 8][line_parts], where values come from codes
     float* table = nullptr;              // [dimensions][table_stride]
     std::uint32_t* counters = nullptr;   // [limit_bits + 1]
+    SelectKey* gathered = nullptr;       // [blocks][stride], where there are several
+    RankShared* select = nullptr;        // the same
     std::size_t bytes = 0;
 
     PGWARP_HOST_DEVICE RankSpace(const MirrorView& mirror, const RankJob& job, int threads, std::byte* memory)
     {
-        const std::uint32_t size = power_of_two_above(job.stride < 2 ? 2 : job.stride);
+        const std::uint32_t size = power_of_two_above(job.wanted < 2 ? 2 : job.wanted);
         const auto take = [&](auto& pointer, std::size_t count) {
             pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(memory + bytes);
             bytes += (count * sizeof(*pointer) + 15) / 16 * 16;
@@ -74,6 +78,10 @@ struct RankSpace {
         take(rows, size);
         take(positions, size);
         take(counters, limit_bits + 1);
+        if (job.blocks > 1) {
+            take(gathered, std::size_t{job.blocks} * job.stride);
+            take(select, 1);
+        }
         if (job.near) {
             take(query, padded_query(mirror));
             take(mean, padded_query(mirror));
@@ -133,14 +141,35 @@ __device__ void compute_values(const MirrorView& mirror, const RankSpace& space,
     __syncthreads();
 }
 
+// Writes the positions of a query's best proposals. Returns their number.
+template <int Threads>
+__device__ std::uint32_t read_proposals(const RankJob& job, const RankSpace& space, std::uint32_t query)
+{
+    const std::size_t first = std::size_t{query} * job.blocks;
+    const SelectKey* keys = job.proposals.keys + first * job.stride;
+    std::uint32_t count = job.proposals.counts[first];
+    if (job.blocks > 1) {
+        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.gathered[i] = keys[i];
+        for (std::uint32_t block = 1; block < job.blocks; ++block) {
+            const std::uint32_t more = job.proposals.counts[first + block];
+            for (std::uint32_t i = threadIdx.x; i < more; i += Threads)
+                space.gathered[count + i] = keys[std::size_t{block} * job.stride + i];
+            count += more;
+        }
+        float bound;
+        count = keep_smallest<Threads>(space.gathered, count, job.wanted, job.wanted, *space.select, bound);
+        keys = space.gathered;
+    }
+    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.positions[i] = key_id(keys[i]);
+    return count;
+}
+
 template <int Threads>
 __device__ void rank_query(const MirrorView& mirror, const RankJob& job, const RankSpace& space,
                            const DecodeSpace& decode, std::uint32_t query)
 {
     const float* given = job.queries + std::size_t{query} * mirror.dimensions;
-    const SelectKey* own = job.proposals.keys + std::size_t{query} * job.stride;
-    std::uint32_t count = job.proposals.counts[query];
-    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.positions[i] = key_id(own[i]);
+    std::uint32_t count = read_proposals<Threads>(job, space, query);
     if (job.near) {
         for (std::uint32_t d = threadIdx.x; d < padded_query(mirror); d += Threads) {
             space.query[d] = d < mirror.dimensions ? given[d] : 0;
@@ -222,14 +251,16 @@ __global__ __launch_bounds__(value_threads) void all_values_kernel(MirrorView mi
 }  // namespace
 
 void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_t count, const Proposals& proposals,
-                    std::uint32_t stride, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream)
+                    const ProposePlan& plan, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream)
 {
     if (count == 0) return;
     const std::size_t table = std::size_t{mirror.dimensions} * table_stride(mirror) * sizeof(float);
     const RankJob job{.queries = queries,
                       .proposals = proposals,
                       .count = count,
-                      .stride = stride,
+                      .wanted = plan.wanted,
+                      .blocks = plan.blocks,
+                      .stride = plan.stride(),
                       .k = k,
                       .polled = polled,
                       .near = has_near_values(mirror) && mirror.dimensions <= most_near,

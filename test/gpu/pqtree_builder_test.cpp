@@ -49,7 +49,7 @@ struct BuiltIndex {
     // The share of the 10 nearest rows of the first rows that a search with so many candidates finds.
     double recall(const std::vector<float>& vectors, Metric metric, std::int64_t candidates, ThreadPool& pool) const
     {
-        constexpr std::size_t queries = 100;
+        constexpr std::size_t queries = 400;
         SearchBatch batch;
         batch.queries = std::span(vectors).first(queries * dimensions);
         batch.count = queries;

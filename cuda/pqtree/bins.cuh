@@ -22,36 +22,47 @@ static_assert(cut_buckets <= batch_threads);
 namespace detail
 {
 
-// The number of the list's scores up to `limit`.
-__device__ inline std::uint32_t scores_upto(const RankedList& list, float limit)
+// The numbers of the list's scores up to each of some limits, by searches side by side.
+template <int Limits>
+__device__ void scores_upto(const RankedList& list, const float (&limits)[Limits], std::uint32_t (&numbers)[Limits])
 {
-    std::uint32_t low = 0;
-    std::uint32_t high = list.count;
-    while (low < high) {
-        const std::uint32_t middle = (low + high) / 2;
-        if (list.scores[middle] <= limit) {
-            low = middle + 1;
-        } else {
-            high = middle;
+#pragma unroll
+    for (int l = 0; l < Limits; ++l) numbers[l] = 0;
+    for (std::uint32_t step = list.largest_step(); step > 0; step /= 2) {
+#pragma unroll
+        for (int l = 0; l < Limits; ++l) {
+            const std::uint32_t next = numbers[l] + step;
+            if (list.scores[min(next, list.count) - 1] <= limits[l] && next <= list.count) numbers[l] = next;
         }
     }
-    return low;
 }
 
 // The number of pairs of the i-th entry of `a` with sums up to `limit`.
 __device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& b, std::uint32_t i, float limit)
 {
-    return scores_upto(b, limit - a.scores[i]);
+    const float limits[1] = {limit - a.scores[i]};
+    std::uint32_t pairs[1];
+    scores_upto(b, limits, pairs);
+    return pairs[0];
 }
 
 // The number of pairs with sums up to `limit`, by a warp.
 __device__ inline std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit)
 {
+    constexpr int together = 4;
     std::uint32_t pairs = 0;
-    for (std::uint32_t i = threadIdx.x % 32; i < a.count; i += 32) {
-        const std::uint32_t own = pairs_of(a, b, i, limit);
-        if (own == 0) break;  // the scores of `a` only grow
-        pairs += own;
+    for (std::uint32_t base = threadIdx.x % 32; base < a.count; base += 32 * together) {
+        if (limit - a.scores[base] < b.scores[0]) break;  // the scores of `a` only grow
+        float limits[together];
+        std::uint32_t own[together];
+#pragma unroll
+        for (std::uint32_t j = 0; j < together; ++j) {
+            const std::uint32_t i = base + 32 * j;
+            limits[j] = i < a.count ? limit - a.scores[i] : -INFINITY;
+        }
+        scores_upto(b, limits, own);
+#pragma unroll
+        for (int j = 0; j < together; ++j) pairs += own[j];
     }
     return warp_sum(pairs);
 }
@@ -262,14 +273,15 @@ __device__ CutRows cut_bins(const BlockSpace& space, std::uint32_t wanted, const
         const std::uint32_t i = base + threadIdx.x;
         const std::uint32_t taken = i < listed ? space.bins[i].y & (undecided - 1) : 0;
         const std::uint32_t own = taken > 0 && share.has(space.bins[i].x) ? taken : 0;
+        const std::uint32_t of_warp = warp_sum(taken);
+        if (threadIdx.x % 32 == 0 && of_warp > 0) atomicAdd(&state.taken, of_warp);
         std::uint32_t total;
         const std::uint32_t before = sum_before<Threads>(own, state, total);
         if (i < listed) space.bins[i].y = rows.own + before;
         rows.own += total;
-        if (share.blocks > 1) sum_before<Threads>(taken, state, total);
-        rows.all += total;
     }
     __syncthreads();
+    rows.all = state.taken;
     return rows;
 }
 
@@ -297,7 +309,10 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
         const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
         for (std::uint32_t first = 0; first < shell.pairs; first += room) {
             if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
-            if (threadIdx.x == 0) state.listed = 0;
+            if (threadIdx.x == 0) {
+                state.listed = 0;
+                state.taken = 0;
+            }
             __syncthreads();
             detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first,
                                        min(first + room, shell.pairs), buckets, state);

@@ -20,6 +20,7 @@ inline constexpr int single_threads = 1024;
 struct BlockState {
     std::uint32_t warp_sums[32];
     std::uint32_t listed;      // bins
+    std::uint32_t taken;       // rows of the bins before the cut
     std::uint32_t cut;         // bucket in which the wanted number of rows is reached
     std::uint32_t before_cut;  // rows of the buckets before it
     std::uint32_t at_cut;      // rows of that bucket

@@ -18,6 +18,9 @@ struct RankedList {
     const float* scores;
     const std::uint32_t* numbers;
     std::uint32_t count;
+
+    // The largest power of two up to the count: the first step of a search.
+    __device__ std::uint32_t largest_step() const { return 1U << (31 - __clz(static_cast<int>(count))); }
 };
 
 namespace detail
@@ -60,7 +63,27 @@ __device__ inline std::uint32_t leaf_of(const TreeView& tree, const std::uint32_
     return chosen[i / tree.k2] * tree.k2 + i % tree.k2;
 }
 
-// out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf.
+// A lane's share of the score of a leaf: row, query: of the part.
+__device__ inline float score_share(bool squared, const float4* query, const float4* row, std::uint32_t quads,
+                                    std::uint32_t lane, std::uint32_t lanes)
+{
+    float sum = 0;
+#pragma unroll 4
+    for (std::uint32_t quad = lane; quad < quads; quad += lanes) {
+        const float4 a = query[quad];
+        const float4 b = row[quad];
+        if (squared) {
+            sum += (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z) +
+                   (a.w - b.w) * (a.w - b.w);
+        } else {
+            sum -= a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+        }
+    }
+    return sum;
+}
+
+// out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf; the rows
+// of several leaves are read together.
 template <int Threads>
 __device__ void score_leaves(const TreeView& tree, const float* query, const std::uint32_t* chosen, std::uint32_t width,
                              std::uint32_t ranks, float* out)
@@ -76,18 +99,7 @@ __device__ void score_leaves(const TreeView& tree, const float* query, const std
         const auto* own = reinterpret_cast<const float4*>(query + tree.padded[part]);
         const auto* row =
             reinterpret_cast<const float4*>(tree.level2 + std::size_t{leaf} * tree.padded_query + tree.padded[part]);
-        float sum = 0;
-#pragma unroll 4
-        for (std::uint32_t quad = lane; quad < quads; quad += lanes) {
-            const float4 a = own[quad];
-            const float4 b = row[quad];
-            if (tree.squared) {
-                sum += (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z) +
-                       (a.w - b.w) * (a.w - b.w);
-            } else {
-                sum -= a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-            }
-        }
+        float sum = score_share(tree.squared, own, row, quads, lane, lanes);
         sum += __shfl_xor_sync(~0U, sum, 1);
         sum += __shfl_xor_sync(~0U, sum, 2);
         // The sum turns -0 into 0, whose order is that of numbers.

@@ -1,6 +1,7 @@
 #include "pqtree/device_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <new>
 
@@ -13,7 +14,15 @@ namespace
 {
 
 constexpr std::size_t few_queries = 16;
-constexpr std::uint32_t blocks_of_few = 8;  // of each of so few queries
+
+// Blocks of a query, where there are multiprocessors for all of them.
+std::uint32_t blocks_for(const Mirror& mirror, std::size_t queries)
+{
+    constexpr std::uint32_t most = 16;
+    const std::size_t blocks = static_cast<std::size_t>(mirror.context().multiprocessors()) / queries;
+    return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(blocks, 1, most)));
+}
+
 constexpr std::size_t most_queries = std::size_t{1} << 15;
 constexpr std::chrono::microseconds watched{500};
 
@@ -72,8 +81,8 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
     const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
     if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
                         static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
-                        count <= few_queries ? blocks_of_few : 1, !request.ranks,
-                        mirror.context().shared_bytes_per_block(), plan.propose))
+                        blocks_for(mirror, count), !request.ranks, mirror.context().shared_bytes_per_block(),
+                        plan.propose))
         throw std::bad_alloc();
     plan.ranks = request.ranks;
     plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);

@@ -20,17 +20,6 @@ void upload(Context& context, DeviceArray<T>& to, const std::vector<T>& from, cu
     if (!from.empty()) send(to.data(), from.data(), from.size() * sizeof(T), stream, "copying the tree");
 }
 
-// The distance between the centroids of a line.
-double line_distance(const TreeArrays& arrays, const LineShape& shape, std::size_t line_part, std::size_t line)
-{
-    const float* from = arrays.tree.level1.data() + arrays.lines.end(line, 0) * arrays.dimensions;
-    const float* to = arrays.tree.level1.data() + arrays.lines.end(line, 1) * arrays.dimensions;
-    double sum = 0;
-    for (std::size_t d = shape.begin(line_part); d < shape.begin(line_part + 1); ++d)
-        sum += (double{to[d]} - from[d]) * (double{to[d]} - from[d]);
-    return std::sqrt(sum);
-}
-
 }  // namespace
 
 DeviceTree::DeviceTree(Context& context, Metric metric, const TreeArrays& arrays, cudaStream_t stream)
@@ -88,7 +77,7 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         const auto part = static_cast<std::uint16_t>(shape.part(i));
         const auto first = static_cast<std::uint16_t>(shape.begin(i));
         const auto padded = static_cast<std::uint16_t>(tree.padded[part] + first - tree.begin[part]);
-        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part, 0, 0, 0, 0, 0});
+        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part});
         part_of.insert(part_of.end(), shape.width(i), static_cast<std::uint16_t>(i));
     }
     const std::vector<float> lengths = line_lengths(arrays.tree, arrays.lines, metric);
@@ -96,35 +85,28 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
     double largest_bias = 0;
     for (std::size_t i = 0; i < shape.line_parts; ++i) {
         double largest = 0;
-        double lowest_offset = 0;
-        double highest_offset = 0;
         for (std::size_t line = i * shape.lines(); line < (i + 1) * shape.lines(); ++line) {
-            const double first = arrays.lines.places[2 * line];
-            const double step = arrays.lines.places[2 * line + 1];
-            const double distance = line_distance(arrays, shape, i, line);
-            const double length = lengths[line];
-            constants[line] = {arrays.lines.places[2 * line], arrays.lines.places[2 * line + 1], lengths[line],
+            const float step = arrays.lines.places[2 * line + 1];
+            constants[line] = {arrays.lines.places[2 * line], step, lengths[line],
                                static_cast<std::uint32_t>(arrays.lines.end(line, 0) | arrays.lines.end(line, 1) << 16)};
-            largest = std::max(largest, 255 * step * (255 * step) * length);
-            const auto raise = [](float& bound, double value) { bound = std::max(bound, static_cast<float>(value)); };
-            raise(spans[i].first_length, std::fabs(first) * distance);
-            raise(spans[i].step_length, std::fabs(step) * distance);
-            raise(spans[i].slope_offset, std::fabs(step * (2 * first - 1) * length));
-            lowest_offset = std::min(lowest_offset, first * (first - 1) * length);
-            highest_offset = std::max(highest_offset, first * (first - 1) * length);
+            largest = std::max(largest, 255.0 * step * (255.0 * step) * lengths[line]);
         }
-        spans[i].offset_middle = static_cast<float>((lowest_offset + highest_offset) / 2);
-        spans[i].offset_reach = static_cast<float>((highest_offset - lowest_offset) / 2);
         largest_bias += largest;
     }
     bias_step_ = static_cast<float>(largest_bias / 65535);
     if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");
     upload(context, spans_, spans, stream);
     upload(context, part_of_, part_of, stream);
+    const std::uint32_t groups = code_groups(tree.line_parts);
+    std::vector<LineConstants> by_line(std::size_t{groups} * group_parts * tree.lines);
+    for (std::uint32_t i = 0; i < tree.line_parts * tree.lines; ++i)
+        by_line[term_place(i / tree.lines, i % tree.lines, unit_parts(groups), tree.lines)] = constants[i];
     upload(context, constants_, constants, stream);
+    upload(context, by_line_, by_line, stream);
     tree.spans = spans_.data();
     tree.part_of = part_of_.data();
     tree.constants = constants_.data();
+    tree.by_line = by_line_.data();
 }
 
 }  // namespace pgwarp::cuda::pqtree

@@ -30,11 +30,26 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t line_offset(std::uint32_t line_part)
     return line_part / group_parts * group_bytes + line_part % group_parts;
 }
 
-// Lanes that share the code of a row: a power of two, at most one for each group.
-PGWARP_HOST_DEVICE constexpr std::uint32_t lanes_of_row(std::uint32_t groups)
+// Terms. A lane sums a unit of 8 or 16 line parts of a row. The terms of a unit lie line by line, those of a line in
+// the order of line parts, and the lanes of a warp start at different line parts: at any time they read different
+// banks, but for lanes with the same start.
+PGWARP_HOST_DEVICE constexpr std::uint32_t unit_parts(std::uint32_t groups)
+{
+    return groups % 2 == 0 ? 2 * group_parts : group_parts;
+}
+
+// The place of a term in the table [units][line_room][unit].
+PGWARP_HOST_DEVICE constexpr std::uint32_t term_place(std::uint32_t line_part, std::uint32_t line, std::uint32_t unit,
+                                                      std::uint32_t lines = line_room)
+{
+    return (line_part / unit * lines + line) * unit + line_part % unit;
+}
+
+// Lanes that share the code of a row: a power of two, at most one for each unit.
+PGWARP_HOST_DEVICE constexpr std::uint32_t lanes_of_row(std::uint32_t units)
 {
     std::uint32_t lanes = 1;
-    while (lanes < 8 && 2 * lanes <= groups) lanes *= 2;
+    while (lanes < 8 && 2 * lanes <= units) lanes *= 2;
     return lanes;
 }
 
@@ -61,7 +76,7 @@ inline constexpr std::uint32_t tile_rows = 1024;    // candidates between two lo
 inline constexpr std::uint32_t fewest_keys = 1536;  // of a block
 inline constexpr std::uint32_t most_ranks = 1024;   // leaves of a part that a search compares
 inline constexpr std::uint32_t most_proposed = 2048;
-inline constexpr std::uint32_t most_bins = 1408;       // that are listed at a time
+inline constexpr std::uint32_t most_bins = 1280;       // that are listed at a time
 inline constexpr std::uint32_t cut_buckets = 256;      // of scores, where bins are cut
 inline constexpr std::uint32_t fewest_scratch = 2212;  // words: radix selection, or the positions of a tile
 static_assert(tile_rows <= fewest_scratch);
@@ -83,17 +98,17 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t kept_of(std::uint32_t proposed)
     return proposed + proposed / 4 + 16;
 }
 
-// Keys that a block keeps: a tile always fits behind those that a selection keeps, and half of the room beside a tile
-// is free after one. There is room for a sort of the kept keys, too.
+// Keys that a block keeps: a tile always fits behind those that a selection keeps, and there is some room for more
+// after one. There is room for a sort of the kept keys, too.
 PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed)
 {
-    const std::uint32_t wanted = 2 * kept_of(proposed) + tile_rows;
+    const std::uint32_t wanted = kept_of(proposed) + kept_of(proposed) / 2 + tile_rows;
     return wanted <= fewest_keys ? fewest_keys : wanted;
 }
 
 // Offsets in bytes, each a multiple of 16. Scores of line parts (`line_scores`) are made where keys lie later.
 struct BlockLayout {
-    std::uint32_t terms = 0;        // u32 [groups * group_parts][line_room]
+    std::uint32_t terms = 0;        // u32 [units][line_room][unit]
     std::uint32_t keys = 0;         // u64 [keys], or the scores of leaves
     std::uint32_t bins = 0;         // uint2 [bins]
     std::uint32_t scratch = 0;      // u32 [fewest_scratch], or a histogram of buckets and the scores of listed bins

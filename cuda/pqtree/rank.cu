@@ -19,14 +19,14 @@ namespace
 {
 
 constexpr int rank_threads = 256;
-constexpr int few_threads = 512;
+constexpr int few_threads = 1024;
 constexpr std::uint32_t most_counted = 512;  // candidates: counting takes fewer barriers than sorting
 constexpr int value_threads = 256;
-constexpr std::uint32_t few = 132;                         // queries that get a multiprocessor each, or more
-constexpr std::uint32_t spare_rows = 16;                   // fewer than that are not worth a choice
-constexpr std::uint32_t most_near = 4096;                  // dimensions
-constexpr std::size_t most_table = std::size_t{96} << 10;  // bytes of centroids in shared memory
-constexpr int code_blocks = 8;                             // of a multiprocessor, which copy the centroids once
+constexpr std::uint32_t few = 132;                          // queries that get a multiprocessor each, or more
+constexpr std::uint32_t spare_rows = 16;                    // fewer than that are not worth a choice
+constexpr std::uint32_t most_near = 4096;                   // dimensions
+constexpr std::size_t most_table = std::size_t{96} << 10;   // bytes of centroids in shared memory
+constexpr std::size_t block_room = std::size_t{220} << 10;  // shared memory of blocks that copy the centroids once
 
 struct RankJob {
     const float* queries;
@@ -141,24 +141,37 @@ __device__ void compute_values(const MirrorView& mirror, const RankSpace& space,
     __syncthreads();
 }
 
+// Gathers the keys that the blocks of a query have proposed. Returns their number. Ends with a barrier.
+template <int Threads>
+__device__ std::uint32_t gather_keys(const RankJob& job, const RankSpace& space, std::uint32_t query)
+{
+    const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.blocks * job.stride;
+    const std::uint32_t* counts = job.proposals.counts + std::size_t{query} * job.blocks;
+    if (threadIdx.x == 0) space.select->kept = 0;
+    __syncthreads();
+    for (std::uint32_t base = 0; base < job.blocks * job.stride; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        const bool valid = i < job.blocks * job.stride && i % job.stride < counts[i / job.stride];
+        const std::uint32_t place = take_place(valid, &space.select->kept);
+        if (valid) space.gathered[place] = keys[i];
+    }
+    __syncthreads();
+    return space.select->kept;
+}
+
 // Writes the positions of a query's best proposals. Returns their number.
 template <int Threads>
 __device__ std::uint32_t read_proposals(const RankJob& job, const RankSpace& space, std::uint32_t query)
 {
-    const std::size_t first = std::size_t{query} * job.blocks;
-    const SelectKey* keys = job.proposals.keys + first * job.stride;
-    std::uint32_t count = job.proposals.counts[first];
+    const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.stride;
+    std::uint32_t count;
     if (job.blocks > 1) {
-        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.gathered[i] = keys[i];
-        for (std::uint32_t block = 1; block < job.blocks; ++block) {
-            const std::uint32_t more = job.proposals.counts[first + block];
-            for (std::uint32_t i = threadIdx.x; i < more; i += Threads)
-                space.gathered[count + i] = keys[std::size_t{block} * job.stride + i];
-            count += more;
-        }
         float bound;
+        count = gather_keys<Threads>(job, space, query);
         count = keep_smallest<Threads>(space.gathered, count, job.wanted, job.wanted, *space.select, bound);
         keys = space.gathered;
+    } else {
+        count = job.proposals.counts[query];
     }
     for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.positions[i] = key_id(keys[i]);
     return count;
@@ -267,8 +280,11 @@ void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_
                       .table = mirror.values_of_codes() && table <= most_table,
                       .out = out};
     if (count <= few) return launch<few_threads>(mirror, job, count, count <= rows::chained_queries, stream);
-    const std::uint32_t blocks = job.table ? std::min(count, code_blocks * few) : count;
-    launch<rank_threads>(mirror, job, blocks, false, stream);
+    // As many blocks with a table as are there at a time.
+    const std::size_t bytes = RankSpace(mirror, job, rank_threads, nullptr).bytes + 1024;
+    const std::size_t resident = few * std::clamp<std::size_t>(block_room / bytes, 1, 2048 / rank_threads);
+    const std::size_t blocks = job.table ? std::min<std::size_t>(count, resident) : count;
+    launch<rank_threads>(mirror, job, static_cast<std::uint32_t>(blocks), false, stream);
 }
 
 void answer_proposals(const MirrorView& mirror, std::uint32_t count, const Proposals& proposals, std::uint32_t wanted,

@@ -25,7 +25,7 @@ inline constexpr float largest_sum = 1U << 30;
 namespace detail
 {
 
-// A range that contains a line part's terms.
+// The range of a line part's terms.
 struct TermRange {
     float middle;    // of the bases
     float reach;     // from the middle
@@ -87,33 +87,27 @@ __device__ inline float2 term_of(const LineConstants& line, const float* scores)
             line.step * (difference + 2 * line.first * line.length)};
 }
 
-// Bounds the terms of line parts by the scores of their centroids, a warp each. With d = score(to) - score(from), a
-// base is from + first d + first (first - 1) length, and a slope step d + step (2 first - 1) length. |d| is at most c
-// times `moved`: for squared distances twice the largest distance of a centroid, else the norm of the query.
+// A warp finds the range of a line part.
 template <int Threads>
-__device__ void bound_terms(const TreeView& tree, const float* query, const float* line_scores, std::uint32_t first,
-                            std::uint32_t last, TermRange* ranges)
+__device__ void measure_terms(const TreeView& tree, const float* line_scores, std::uint32_t first, std::uint32_t last,
+                              TermRange* ranges)
 {
-    const std::uint32_t lane = threadIdx.x % 32;
     for (std::uint32_t part = first + threadIdx.x / 32; part < last; part += Threads / 32) {
-        const LineSpan span = tree.spans[part];
-        const float* scores = line_scores + (part - first) * tree.padded_level1;
         float least = FLT_MAX;
         float most = -FLT_MAX;
-        for (std::uint32_t c = lane; c < tree.k1; c += 32) {
-            least = fminf(least, scores[c]);
-            most = fmaxf(most, scores[c]);
+        float steepest = 0;
+#pragma unroll 4
+        for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
+            const float2 term =
+                term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
+            least = fminf(least, term.x);
+            most = fmaxf(most, term.x);
+            steepest = fmaxf(steepest, fabsf(term.y));
         }
-        float norm = 0;
-        for (std::uint32_t d = lane; d < span.width && !tree.squared; d += 32)
-            norm += query[span.padded + d] * query[span.padded + d];
         least = warp_least(least);
         most = warp_largest(most);
-        const float moved = tree.squared ? 2 * sqrtf(fmaxf(most, 0.0F)) : sqrtf(warp_sum(norm));
-        if (lane != 0) continue;
-        ranges[part] = {(least + most) / 2 + span.offset_middle,
-                        (most - least) / 2 + span.first_length * moved + span.offset_reach,
-                        span.step_length * moved + span.slope_offset};
+        steepest = warp_largest(steepest);
+        if (threadIdx.x % 32 == 0) ranges[part] = {(least + most) / 2, (most - least) / 2, steepest};
     }
 }
 
@@ -145,33 +139,39 @@ __device__ void round_terms(const TreeView& tree, const float* line_scores, std:
 {
     const float per_slope = 1 / unit;
     const float per_base = per_slope / place_steps;
-    for (std::uint32_t i = threadIdx.x; i < (last - first) * line_room; i += Threads) {
-        const std::uint32_t part = first + i / line_room;
-        const std::uint32_t line = i % line_room;
-        if (line >= tree.lines) continue;
-        const float2 term =
-            term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
-        terms[part * line_room + line] =
-            rounded((term.x - ranges[part].middle) * per_base) | rounded(term.y * per_slope) << 16;
+    const std::uint32_t unit_size = unit_parts(code_groups(tree.line_parts));
+    // Neighbouring threads take neighbouring line parts, as the table has them.
+    const std::uint32_t parts = last - first;
+    const std::uint32_t at_once = Threads / parts;
+    const std::uint32_t part = first + threadIdx.x % parts;
+    if (threadIdx.x >= at_once * parts) return;
+    const float* scores = line_scores + (part - first) * tree.padded_level1;
+    const float middle = ranges[part].middle;
+#pragma unroll 4
+    for (std::uint32_t line = threadIdx.x / parts; line < tree.lines; line += at_once) {
+        const float2 term = term_of(tree.by_line[term_place(part, line, unit_size, tree.lines)], scores);
+        terms[term_place(part, line, unit_size)] = rounded((term.x - middle) * per_base) | rounded(term.y * per_slope)
+                                                                                               << 16;
     }
 }
 
 }  // namespace detail
 
-// Makes space.terms and space.part_scores from space.query. Line parts are scored in slices of the room for scores;
+// Makes space.terms and space.part_scores from space.query. Line parts are scored in slices of the room for scores and
+// of the threads;
 // where there are several, they are scored twice. All threads call; begins and ends with a barrier.
 template <int Threads>
 __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, std::uint32_t line_scores)
 {
     auto* ranges = reinterpret_cast<detail::TermRange*>(space.scratch);
-    const std::uint32_t slice = min(tree.line_parts, line_scores / tree.padded_level1);
+    const std::uint32_t slice = min(min(tree.line_parts, std::uint32_t{Threads}), line_scores / tree.padded_level1);
     for (std::uint32_t first = 0; first < tree.line_parts; first += slice) {
         const std::uint32_t last = min(first + slice, tree.line_parts);
         __syncthreads();
         detail::score_line_parts<Threads>(tree, space.query, first, last, space.line_scores);
         __syncthreads();
         detail::add_part_scores<Threads>(tree, space.line_scores, first, last, space.part_scores);
-        detail::bound_terms<Threads>(tree, space.query, space.line_scores, first, last, ranges);
+        detail::measure_terms<Threads>(tree, space.line_scores, first, last, ranges);
     }
     __syncthreads();
     const TermScale scale = detail::scale_of(ranges, tree.line_parts);
@@ -184,9 +184,11 @@ __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, s
         }
         detail::round_terms<Threads>(tree, space.line_scores, first, last, ranges, scale.unit, space.terms);
     }
-    const std::uint32_t padding = code_groups(tree.line_parts) * group_parts;
-    for (std::uint32_t i = tree.line_parts * line_room + threadIdx.x; i < padding * line_room; i += Threads)
-        space.terms[i] = 0;
+    const std::uint32_t groups = code_groups(tree.line_parts);
+    for (std::uint32_t part = tree.line_parts; part < groups * group_parts; ++part) {
+        for (std::uint32_t line = threadIdx.x; line < line_room; line += Threads)
+            space.terms[term_place(part, line, unit_parts(groups))] = 0;
+    }
     __syncthreads();
     return scale;
 }

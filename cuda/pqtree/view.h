@@ -13,18 +13,12 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// The dimensions of a line part, and the largest constants of its lines, which bound the terms of a query. c: the
-// distance of a line's centroids.
+// The dimensions of a line part.
 struct LineSpan {
     std::uint16_t padded;  // first dimension in a padded vector
     std::uint16_t first;   // first dimension
     std::uint16_t width;
-    std::uint16_t part;   // of the tree
-    float first_length;   // |first| c
-    float step_length;    // step c
-    float offset_middle;  // of first (first - 1) length: the middle of its range
-    float offset_reach;   // and half of it
-    float slope_offset;   // |step (2 first - 1) length|
+    std::uint16_t part;  // of the tree
 };
 
 // The constants of a line (methods/pqtree/lines.h).
@@ -52,6 +46,7 @@ struct TreeView {
     const float* level1 = nullptr;                   // [dimensions][padded_level1]
     const float* level2 = nullptr;                   // [k1 * k2][padded_query]
     const LineConstants* constants = nullptr;        // [line_parts][lines]
+    const LineConstants* by_line = nullptr;          // the same at term_place(), [units][lines][unit]
 
     PGWARP_HOST_DEVICE std::uint32_t leaves() const { return k1 * k2; }
 };

@@ -98,8 +98,9 @@ __device__ float find_limit(const RankedList& a, const RankedList& b, float low,
         const std::uint32_t pairs = count_pairs(a, b, low + step * static_cast<float>(own + 1));
         if (threadIdx.x % 32 == 0) state.warp_sums[own] = pairs;
         __syncthreads();
-        int point = 0;
-        while (point < points && state.warp_sums[point] < wanted) ++point;
+        // The numbers of pairs only grow.
+        const std::uint32_t lane = threadIdx.x % 32;
+        const int point = __popc(__ballot_sync(~0U, lane < points && state.warp_sums[lane] < wanted));
         const bool enough = point < points && state.warp_sums[point] <= wanted + wanted / 4;
         const float from = low;
         if (point < points) high = from + step * static_cast<float>(point + 1);

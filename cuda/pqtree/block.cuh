@@ -81,13 +81,10 @@ __device__ std::uint32_t sum_before(std::uint32_t value, BlockState& state, std:
     const std::uint32_t upto = warp_prefix_sum(value);
     if (threadIdx.x % 32 == 31) state.warp_sums[warp] = upto;
     __syncthreads();
-    std::uint32_t before = upto - value;
-    total = 0;
-    for (std::uint32_t i = 0; i < Threads / 32; ++i) {
-        const std::uint32_t of_warp = state.warp_sums[i];
-        if (i < warp) before += of_warp;
-        total += of_warp;
-    }
+    const std::uint32_t of_warp = threadIdx.x % 32 < Threads / 32 ? state.warp_sums[threadIdx.x % 32] : 0;
+    const std::uint32_t upto_warp = warp_prefix_sum(of_warp);
+    total = __shfl_sync(~0U, upto_warp, 31);
+    const std::uint32_t before = upto - value + __shfl_sync(~0U, upto_warp - of_warp, static_cast<int>(warp));
     __syncthreads();
     return before;
 }

@@ -97,16 +97,10 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
     if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");
     upload(context, spans_, spans, stream);
     upload(context, part_of_, part_of, stream);
-    const std::uint32_t groups = code_groups(tree.line_parts);
-    std::vector<LineConstants> by_line(std::size_t{groups} * group_parts * tree.lines);
-    for (std::uint32_t i = 0; i < tree.line_parts * tree.lines; ++i)
-        by_line[term_place(i / tree.lines, i % tree.lines, unit_parts(groups), tree.lines)] = constants[i];
     upload(context, constants_, constants, stream);
-    upload(context, by_line_, by_line, stream);
     tree.spans = spans_.data();
     tree.part_of = part_of_.data();
     tree.constants = constants_.data();
-    tree.by_line = by_line_.data();
 }
 
 }  // namespace pgwarp::cuda::pqtree

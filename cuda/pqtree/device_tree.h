@@ -21,8 +21,7 @@ public:
     float bias_step() const { return bias_step_; }
     std::uint64_t device_bytes() const
     {
-        return spans_.bytes() + part_of_.bytes() + level1_.bytes() + level2_.bytes() + constants_.bytes() +
-               by_line_.bytes();
+        return spans_.bytes() + part_of_.bytes() + level1_.bytes() + level2_.bytes() + constants_.bytes();
     }
 
 private:
@@ -36,7 +35,6 @@ private:
     DeviceArray<float> level1_;
     DeviceArray<float> level2_;
     DeviceArray<LineConstants> constants_;
-    DeviceArray<LineConstants> by_line_;
 };
 
 }  // namespace pgwarp::cuda::pqtree

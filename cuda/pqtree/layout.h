@@ -30,26 +30,11 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t line_offset(std::uint32_t line_part)
     return line_part / group_parts * group_bytes + line_part % group_parts;
 }
 
-// Terms. A lane sums a unit of 8 or 16 line parts of a row. The terms of a unit lie line by line, those of a line in
-// the order of line parts, and the lanes of a warp start at different line parts: at any time they read different
-// banks, but for lanes with the same start.
-PGWARP_HOST_DEVICE constexpr std::uint32_t unit_parts(std::uint32_t groups)
-{
-    return groups % 2 == 0 ? 2 * group_parts : group_parts;
-}
-
-// The place of a term in the table [units][line_room][unit].
-PGWARP_HOST_DEVICE constexpr std::uint32_t term_place(std::uint32_t line_part, std::uint32_t line, std::uint32_t unit,
-                                                      std::uint32_t lines = line_room)
-{
-    return (line_part / unit * lines + line) * unit + line_part % unit;
-}
-
-// Lanes that share the code of a row: a power of two, at most one for each unit.
-PGWARP_HOST_DEVICE constexpr std::uint32_t lanes_of_row(std::uint32_t units)
+// Lanes that share the code of a row: a power of two, at most one for each group.
+PGWARP_HOST_DEVICE constexpr std::uint32_t lanes_of_row(std::uint32_t groups)
 {
     std::uint32_t lanes = 1;
-    while (lanes < 8 && 2 * lanes <= units) lanes *= 2;
+    while (lanes < 8 && 2 * lanes <= groups) lanes *= 2;
     return lanes;
 }
 
@@ -108,7 +93,7 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed)
 
 // Offsets in bytes, each a multiple of 16. Scores of line parts (`line_scores`) are made where keys lie later.
 struct BlockLayout {
-    std::uint32_t terms = 0;        // u32 [units][line_room][unit]
+    std::uint32_t terms = 0;        // u32 [groups * group_parts][line_room]
     std::uint32_t keys = 0;         // u64 [keys], or the scores of leaves
     std::uint32_t bins = 0;         // uint2 [bins]
     std::uint32_t scratch = 0;      // u32 [fewest_scratch], or a histogram of buckets and the scores of listed bins

@@ -23,29 +23,6 @@ struct LineRanking {
 namespace detail
 {
 
-// The order in which a lane goes over the line parts of a unit: step i is line part i ^ start.
-template <std::uint32_t Unit>
-struct UnitOrder {
-    std::uint32_t start;
-
-    __device__ UnitOrder() : start(threadIdx.x & (Unit - 1)) {}
-    // Reorders words of four line parts each.
-    __device__ void reorder(std::uint32_t (&words)[Unit / 4]) const
-    {
-        const auto swap_if = [](bool swaps, std::uint32_t& a, std::uint32_t& b) {
-            const std::uint32_t other = swaps ? b : a;
-            b = swaps ? a : b;
-            a = other;
-        };
-        swap_if((start & 4) != 0, words[0], words[1]);
-        if constexpr (Unit == 16) {
-            swap_if((start & 4) != 0, words[2], words[3]);
-            swap_if((start & 8) != 0, words[0], words[2]);
-            swap_if((start & 8) != 0, words[1], words[3]);
-        }
-    }
-};
-
 // Adds base * place_steps + slope * place of a line part; its place is byte i of `places`.
 __device__ inline int add_term(std::uint32_t term, std::uint32_t places, std::uint32_t i, int sum)
 {
@@ -60,75 +37,43 @@ __device__ inline int add_term(std::uint32_t term, std::uint32_t places, std::ui
 #endif
 }
 
-// The codes of a unit, as they lie in memory.
-template <std::uint32_t Unit>
-struct UnitCodes {
-    uint4 groups[Unit / group_parts];
-
-    // The sum over the unit; terms: [line_room][Unit].
-    __device__ int sum(const std::uint32_t* terms, const UnitOrder<Unit>& order) const
-    {
-        std::uint32_t lines[Unit / 4];
-        std::uint32_t places[Unit / 4];
-#pragma unroll
-        for (std::uint32_t g = 0; g < Unit / group_parts; ++g) {
-            lines[2 * g] = groups[g].x;
-            lines[2 * g + 1] = groups[g].y;
-            places[2 * g] = groups[g].z;
-            places[2 * g + 1] = groups[g].w;
-        }
-        order.reorder(lines);
-        order.reorder(places);
-        std::uint32_t start = order.start;
-        asm volatile("" : "+r"(start));  // or the compiler keeps a place of every line part in a register
-        int sum = 0;
-#pragma unroll
-        for (std::uint32_t i = 0; i < Unit; ++i) {
-            const std::uint32_t byte = (i ^ start) & 3;
-            const std::uint32_t line = __byte_perm(lines[i / 4], 0, 0x4440U | byte);
-            sum = add_term(terms[line * Unit + (i ^ start)], places[i / 4], byte, sum);
-        }
-        return sum;
-    }
-};
-
-// How lanes share rows: `lanes` neighbouring ones a row, each with its units.
-struct RowLanes {
-    std::uint32_t units;
-    std::uint32_t lanes;
-    std::uint32_t lane;
-};
-
-template <std::uint32_t Unit>
-__device__ UnitCodes<Unit> read_unit(const ListsView& lists, const RowLanes& share, std::uint32_t position,
-                                     std::uint32_t unit)
+// The sum over a group of line parts; terms: of its first line part.
+__device__ inline int group_sum(const std::uint32_t* terms, const uint4& code)
 {
-    constexpr std::uint32_t groups = Unit / group_parts;
-    const uint4* from = lists.codes + (std::size_t{position} * share.units + unit) * groups;
-    UnitCodes<Unit> codes;
+    int sum = 0;
 #pragma unroll
-    for (std::uint32_t g = 0; g < groups; ++g) codes.groups[g] = from[g];
-    return codes;
+    for (std::uint32_t i = 0; i < group_parts; ++i) {
+        const std::uint32_t lines = i < 4 ? code.x : code.y;
+        const std::uint32_t places = i < 4 ? code.z : code.w;
+        const std::uint32_t term = terms[i * line_room + (lines >> 8 * (i % 4) & 0xffU)];
+        sum = add_term(term, places, i % 4, sum);
+    }
+    return sum;
 }
 
-// A row's first unit of a lane and its bias, on their way from memory.
-template <std::uint32_t Unit>
+// A row's first group of a lane and its bias, on their way from memory.
 struct FetchedRow {
     std::uint32_t position;
     std::uint32_t bias;
-    UnitCodes<Unit> codes;
+    uint4 code;
 };
 
-// The score of a row. All lanes that share it get the score.
-template <std::uint32_t Unit>
-__device__ float score_row(const ListsView& lists, const std::uint32_t* terms, const RowLanes& share,
-                           const UnitOrder<Unit>& order, const TermScale& scale, const FetchedRow<Unit>& row)
+__device__ inline FetchedRow fetch_row(const ListsView& lists, std::uint32_t groups, std::uint32_t lane,
+                                       std::uint32_t position)
 {
-    int sum = row.codes.sum(terms + share.lane * Unit * line_room, order);
-    for (std::uint32_t unit = share.lane + share.lanes; unit < share.units; unit += share.lanes)
-        sum += read_unit<Unit>(lists, share, row.position, unit).sum(terms + unit * Unit * line_room, order);
-    for (std::uint32_t step = share.lanes / 2; step > 0; step /= 2)
-        sum += __shfl_xor_sync(~0U, sum, static_cast<int>(step));
+    return {position, lists.biases[position], lists.codes[std::size_t{position} * groups + lane]};
+}
+
+// The score of a row. `lanes` neighbouring lanes share it, each with its groups; all of them get the score.
+__device__ inline float score_row(const ListsView& lists, const std::uint32_t* terms, std::uint32_t groups,
+                                  std::uint32_t lanes, const TermScale& scale, const FetchedRow& row)
+{
+    const std::uint32_t lane = threadIdx.x & (lanes - 1);
+    int sum = group_sum(terms + lane * group_parts * line_room, row.code);
+    for (std::uint32_t group = lane + lanes; group < groups; group += lanes)
+        sum +=
+            group_sum(terms + group * group_parts * line_room, lists.codes[std::size_t{row.position} * groups + group]);
+    for (std::uint32_t step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, static_cast<int>(step));
     const float fixed = lists.lowest_bias + lists.bias_step * static_cast<float>(row.bias) + scale.shift;
     return fmaf(static_cast<float>(sum), scale.unit, fixed);
 }
@@ -174,59 +119,39 @@ __device__ void select_keys(const BlockSpace& space, const LineRanking& ranking,
     __syncthreads();
 }
 
-namespace detail
-{
-
-// Scores the rows scratch[0, count) and keeps those within the limit.
-template <int Threads, std::uint32_t Unit>
-__device__ void scan_tile(const MirrorView& mirror, const BlockSpace& space, const LineRanking& ranking,
-                          std::uint32_t count, BlockState& state)
-{
-    const std::uint32_t units = code_groups(mirror.tree.line_parts) * group_parts / Unit;
-    const std::uint32_t lanes = lanes_of_row(units);
-    const RowLanes share{units, lanes, threadIdx.x & (lanes - 1)};
-    const UnitOrder<Unit> order;
-    const float limit = state.limit;
-    const auto fetch = [&](std::uint32_t at) {
-        const std::uint32_t position = space.scratch[min(at, count - 1)];
-        return FetchedRow<Unit>{position, mirror.lists.biases[position],
-                                read_unit<Unit>(mirror.lists, share, position, share.lane)};
-    };
-    // The next row is read while one is scored.
-    FetchedRow<Unit> next = fetch(threadIdx.x / lanes);
-    for (std::uint32_t base = 0; base < count; base += Threads / lanes) {
-        const std::uint32_t at = base + threadIdx.x / lanes;
-        const FetchedRow<Unit> row = next;
-        if (base + Threads / lanes < count) next = fetch(at + Threads / lanes);
-        const float score = score_row(mirror.lists, space.terms, share, order, ranking.scale, row);
-        bool passes = at < count && share.lane == 0 && score <= limit;
-        if (passes && ranking.dead != nullptr)
-            passes = (ranking.dead[row.position / 32] >> row.position % 32 & 1U) == 0;
-        if (!__any_sync(~0U, passes)) continue;
-        const std::uint32_t place = take_place(passes, &state.kept);
-        if (passes) space.keys[place] = make_key(score, row.position);
-    }
-}
-
-}  // namespace detail
-
-// Scores the rows of the listed bins, {begin, rows before}, and keeps those within the limit. Begins with a barrier,
-// and ends with one where there are rows.
+// Scores the rows [begin, end) of the `rows` in the listed bins, {begin, rows before}, and keeps those within the
+// limit. Begins and ends with a barrier.
 template <int Threads>
 __device__ void scan_bins(const MirrorView& mirror, const BlockSpace& space, const LineRanking& ranking,
                           std::uint32_t listed, std::uint32_t rows, BlockState& state)
 {
-    const bool wide = unit_parts(code_groups(mirror.tree.line_parts)) > group_parts;
+    const std::uint32_t groups = code_groups(mirror.tree.line_parts);
+    const std::uint32_t lanes = lanes_of_row(groups);
+    const std::uint32_t lane = threadIdx.x & (lanes - 1);
+    const std::uint32_t at_once = Threads / lanes;
     __syncthreads();
     for (std::uint32_t first = 0; first < rows; first += tile_rows) {
         const std::uint32_t last = min(rows, first + tile_rows);
         if (state.kept > ranking.room - tile_rows) select_keys<Threads>(space, ranking, kept_of(ranking.wanted), state);
         detail::fill_tile<Threads>(space.bins, listed, rows, first, last, space.scratch);
         __syncthreads();
-        if (wide) {
-            detail::scan_tile<Threads, 2 * group_parts>(mirror, space, ranking, last - first, state);
-        } else {
-            detail::scan_tile<Threads, group_parts>(mirror, space, ranking, last - first, state);
+        const float limit = state.limit;
+        const auto fetch = [&](std::uint32_t at) {
+            return detail::fetch_row(mirror.lists, groups, lane, space.scratch[min(at, last - 1) - first]);
+        };
+        // The next row is read while one is scored.
+        detail::FetchedRow next = fetch(first + threadIdx.x / lanes);
+        for (std::uint32_t base = first; base < last; base += at_once) {
+            const std::uint32_t at = base + threadIdx.x / lanes;
+            const detail::FetchedRow row = next;
+            if (base + at_once < last) next = fetch(at + at_once);
+            const float score = detail::score_row(mirror.lists, space.terms, groups, lanes, ranking.scale, row);
+            bool passes = at < last && lane == 0 && score <= limit;
+            if (passes && ranking.dead != nullptr)
+                passes = (ranking.dead[row.position / 32] >> row.position % 32 & 1U) == 0;
+            if (!__any_sync(~0U, passes)) continue;
+            const std::uint32_t place = take_place(passes, &state.kept);
+            if (passes) space.keys[place] = make_key(score, row.position);
         }
         __syncthreads();
     }

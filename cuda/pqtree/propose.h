@@ -13,9 +13,6 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// Keys that one of several blocks proposes without a selection, which would take longer than to hand them on.
-inline constexpr std::uint32_t unselected = 768;
-
 // The numbers of a search that are the same for all its queries.
 struct ProposePlan {
     std::uint32_t width = 1;        // centroids of the first level, a part, whose leaves are compared
@@ -28,11 +25,7 @@ struct ProposePlan {
     BlockLayout layout;
 
     // Keys of a block in the output.
-    PGWARP_HOST_DEVICE std::uint32_t stride() const
-    {
-        if (blocks == 1) return wanted;
-        return kept_of(wanted) < unselected ? unselected : kept_of(wanted);
-    }
+    PGWARP_HOST_DEVICE std::uint32_t stride() const { return blocks > 1 ? kept_of(wanted) : wanted; }
 };
 
 // Plans a search by the shape of the tree: width * k2 <= most_ranks is enforced, and the layout fits into shared_bytes.

@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr int rank_threads = 256;
-constexpr int few_threads = 1024;
+constexpr int few_threads = 512;
 constexpr std::uint32_t most_counted = 512;  // candidates: counting takes fewer barriers than sorting
 constexpr int value_threads = 256;
 constexpr std::uint32_t few = 132;                          // queries that get a multiprocessor each, or more
@@ -280,9 +280,9 @@ void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_
                       .table = mirror.values_of_codes() && table <= most_table,
                       .out = out};
     if (count <= few) return launch<few_threads>(mirror, job, count, count <= rows::chained_queries, stream);
-    // As many blocks with a table as are there at a time.
+    // As many blocks with a table as are there at a time; registers allow four.
     const std::size_t bytes = RankSpace(mirror, job, rank_threads, nullptr).bytes + 1024;
-    const std::size_t resident = few * std::clamp<std::size_t>(block_room / bytes, 1, 2048 / rank_threads);
+    const std::size_t resident = few * std::clamp<std::size_t>(block_room / bytes, 1, 1024 / rank_threads);
     const std::size_t blocks = job.table ? std::min<std::size_t>(count, resident) : count;
     launch<rank_threads>(mirror, job, static_cast<std::uint32_t>(blocks), false, stream);
 }

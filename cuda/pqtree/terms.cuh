@@ -96,7 +96,6 @@ __device__ void measure_terms(const TreeView& tree, const float* line_scores, st
         float least = FLT_MAX;
         float most = -FLT_MAX;
         float steepest = 0;
-#pragma unroll 4
         for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
             const float2 term =
                 term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
@@ -139,32 +138,26 @@ __device__ void round_terms(const TreeView& tree, const float* line_scores, std:
 {
     const float per_slope = 1 / unit;
     const float per_base = per_slope / place_steps;
-    const std::uint32_t unit_size = unit_parts(code_groups(tree.line_parts));
-    // Neighbouring threads take neighbouring line parts, as the table has them.
-    const std::uint32_t parts = last - first;
-    const std::uint32_t at_once = Threads / parts;
-    const std::uint32_t part = first + threadIdx.x % parts;
-    if (threadIdx.x >= at_once * parts) return;
-    const float* scores = line_scores + (part - first) * tree.padded_level1;
-    const float middle = ranges[part].middle;
-#pragma unroll 4
-    for (std::uint32_t line = threadIdx.x / parts; line < tree.lines; line += at_once) {
-        const float2 term = term_of(tree.by_line[term_place(part, line, unit_size, tree.lines)], scores);
-        terms[term_place(part, line, unit_size)] = rounded((term.x - middle) * per_base) | rounded(term.y * per_slope)
-                                                                                               << 16;
+    for (std::uint32_t i = threadIdx.x; i < (last - first) * line_room; i += Threads) {
+        const std::uint32_t part = first + i / line_room;
+        const std::uint32_t line = i % line_room;
+        if (line >= tree.lines) continue;
+        const float2 term =
+            term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
+        terms[part * line_room + line] =
+            rounded((term.x - ranges[part].middle) * per_base) | rounded(term.y * per_slope) << 16;
     }
 }
 
 }  // namespace detail
 
-// Makes space.terms and space.part_scores from space.query. Line parts are scored in slices of the room for scores and
-// of the threads;
+// Makes space.terms and space.part_scores from space.query. Line parts are scored in slices of the room for scores;
 // where there are several, they are scored twice. All threads call; begins and ends with a barrier.
 template <int Threads>
 __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, std::uint32_t line_scores)
 {
     auto* ranges = reinterpret_cast<detail::TermRange*>(space.scratch);
-    const std::uint32_t slice = min(min(tree.line_parts, std::uint32_t{Threads}), line_scores / tree.padded_level1);
+    const std::uint32_t slice = min(tree.line_parts, line_scores / tree.padded_level1);
     for (std::uint32_t first = 0; first < tree.line_parts; first += slice) {
         const std::uint32_t last = min(first + slice, tree.line_parts);
         __syncthreads();
@@ -184,11 +177,9 @@ __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, s
         }
         detail::round_terms<Threads>(tree, space.line_scores, first, last, ranges, scale.unit, space.terms);
     }
-    const std::uint32_t groups = code_groups(tree.line_parts);
-    for (std::uint32_t part = tree.line_parts; part < groups * group_parts; ++part) {
-        for (std::uint32_t line = threadIdx.x; line < line_room; line += Threads)
-            space.terms[term_place(part, line, unit_parts(groups))] = 0;
-    }
+    const std::uint32_t padding = code_groups(tree.line_parts) * group_parts;
+    for (std::uint32_t i = tree.line_parts * line_room + threadIdx.x; i < padding * line_room; i += Threads)
+        space.terms[i] = 0;
     __syncthreads();
     return scale;
 }

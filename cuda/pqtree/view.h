@@ -46,7 +46,6 @@ struct TreeView {
     const float* level1 = nullptr;                   // [dimensions][padded_level1]
     const float* level2 = nullptr;                   // [k1 * k2][padded_query]
     const LineConstants* constants = nullptr;        // [line_parts][lines]
-    const LineConstants* by_line = nullptr;          // the same at term_place(), [units][lines][unit]
 
     PGWARP_HOST_DEVICE std::uint32_t leaves() const { return k1 * k2; }
 };

@@ -29,25 +29,11 @@ TEST(PqtreeCodes, GiveEachLineAndPlaceAByteOfItsOwn)
 
 TEST(PqtreeCodes, AreSharedByAPowerOfTwoOfLanes)
 {
-    for (std::uint32_t units = 1; units < 40; ++units) {
-        const std::uint32_t lanes = lanes_of_row(units);
-        EXPECT_LE(lanes, units);
+    for (std::uint32_t groups = 1; groups < 40; ++groups) {
+        const std::uint32_t lanes = lanes_of_row(groups);
+        EXPECT_LE(lanes, groups);
         EXPECT_EQ(lanes & (lanes - 1), 0U);
         EXPECT_EQ(32 % lanes, 0U);
-    }
-}
-
-TEST(PqtreeTerms, HavePlacesOfTheirOwn)
-{
-    for (const std::uint32_t line_parts : {8U, 16U, 24U, 48U}) {
-        const std::uint32_t unit = unit_parts(code_groups(line_parts));
-        EXPECT_EQ(line_parts % unit, 0U);
-        std::set<std::uint32_t> used;
-        for (std::uint32_t part = 0; part < line_parts; ++part) {
-            for (std::uint32_t line = 0; line < line_room; ++line) used.insert(term_place(part, line, unit));
-        }
-        EXPECT_EQ(used.size(), line_parts * line_room);
-        EXPECT_LT(*used.rbegin(), line_parts * line_room);
     }
 }
 

@@ -63,25 +63,6 @@ __device__ inline std::uint32_t leaf_of(const TreeView& tree, const std::uint32_
     return chosen[i / tree.k2] * tree.k2 + i % tree.k2;
 }
 
-// A lane's share of the score of a leaf: row, query: of the part.
-__device__ inline float score_share(bool squared, const float4* query, const float4* row, std::uint32_t quads,
-                                    std::uint32_t lane, std::uint32_t lanes)
-{
-    float sum = 0;
-#pragma unroll 4
-    for (std::uint32_t quad = lane; quad < quads; quad += lanes) {
-        const float4 a = query[quad];
-        const float4 b = row[quad];
-        if (squared) {
-            sum += (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z) +
-                   (a.w - b.w) * (a.w - b.w);
-        } else {
-            sum -= a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-        }
-    }
-    return sum;
-}
-
 // out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf; the rows
 // of several leaves are read together.
 template <int Threads>
@@ -99,7 +80,18 @@ __device__ void score_leaves(const TreeView& tree, const float* query, const std
         const auto* own = reinterpret_cast<const float4*>(query + tree.padded[part]);
         const auto* row =
             reinterpret_cast<const float4*>(tree.level2 + std::size_t{leaf} * tree.padded_query + tree.padded[part]);
-        float sum = score_share(tree.squared, own, row, quads, lane, lanes);
+        float sum = 0;
+#pragma unroll 4
+        for (std::uint32_t quad = lane; quad < quads; quad += lanes) {
+            const float4 a = own[quad];
+            const float4 b = row[quad];
+            if (tree.squared) {
+                sum += (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z) +
+                       (a.w - b.w) * (a.w - b.w);
+            } else {
+                sum -= a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+            }
+        }
         sum += __shfl_xor_sync(~0U, sum, 1);
         sum += __shfl_xor_sync(~0U, sum, 2);
         // The sum turns -0 into 0, whose order is that of numbers.
@@ -126,30 +118,6 @@ __device__ inline std::uint32_t rank_of(const float* scores, std::uint32_t ranks
         rank += __shfl_xor_sync(~0U, rank, static_cast<int>(step));
     for (std::uint32_t j = own_quad; j < i; ++j) rank += scores[j] == own ? 1 : 0;
     return rank;
-}
-
-// Sorts `runs` runs of `size` keys, a power of two, side by side. Begins and ends with a barrier.
-template <int Threads>
-__device__ void sort_runs(SelectKey* keys, std::uint32_t size, std::uint32_t runs)
-{
-    __syncthreads();
-    for (std::uint32_t span = 2; span <= size; span *= 2) {
-        for (std::uint32_t step = span / 2; step > 0; step /= 2) {
-            for (std::uint32_t i = threadIdx.x; i < size / 2 * runs; i += Threads) {
-                // The first step of a span compares from the outside inwards, so that all spans are ascending. Runs
-                // are whole spans, so the pairs of all runs are numbered consecutively.
-                const std::uint32_t low = (i & ~(step - 1)) << 1 | (i & (step - 1));
-                const std::uint32_t high = step == span / 2 ? low ^ (span - 1) : low + step;
-                const SelectKey a = keys[low];
-                const SelectKey b = keys[high];
-                if (b < a) {
-                    keys[low] = b;
-                    keys[high] = a;
-                }
-            }
-            __syncthreads();
-        }
-    }
 }
 
 // Ends with a barrier.

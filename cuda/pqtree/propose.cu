@@ -9,6 +9,7 @@
 #include "pqtree/descent.cuh"
 #include "pqtree/line_scan.cuh"
 #include "pqtree/terms.cuh"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda::pqtree
 {
@@ -57,7 +58,7 @@ __device__ RankedList combine(const BlockSpace& space, const RankedList& a, cons
         }
         space.keys[pair] = key;
     }
-    detail::sort_runs<Threads>(space.keys, room, 1);
+    sort_keys(reinterpret_cast<std::uint64_t*>(space.keys), room);
     detail::unpack_keys<Threads>(space.keys, room, scores, numbers);
     return {scores, numbers, count};
 }
@@ -95,7 +96,7 @@ __device__ std::uint32_t write_ordered(const BlockSpace& space, std::uint32_t ke
 {
     const std::uint32_t size = power_of_two_above(max(kept, 2U));
     for (std::uint32_t i = kept + threadIdx.x; i < size; i += Threads) space.keys[i] = padding_key;
-    detail::sort_runs<Threads>(space.keys, size, 1);
+    sort_keys(reinterpret_cast<std::uint64_t*>(space.keys), size);
     std::uint32_t written = 0;
     for (std::uint32_t base = 0; base < kept; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;

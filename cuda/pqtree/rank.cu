@@ -20,7 +20,6 @@ namespace
 
 constexpr int rank_threads = 256;
 constexpr int few_threads = 512;
-constexpr std::uint32_t most_counted = 512;  // candidates: counting takes fewer barriers than sorting
 constexpr int value_threads = 256;
 constexpr std::uint32_t few = 132;                          // queries that get a multiprocessor each, or more
 constexpr std::uint32_t spare_rows = 16;                    // fewer than that are not worth a choice
@@ -57,7 +56,7 @@ PGWARP_HOST_DEVICE std::uint32_t table_stride(const MirrorView& mirror)
 struct RankSpace {
     std::uint64_t* values = nullptr;     // [size]: keys of values, before that the bounds of near sums
     std::uint32_t* rows = nullptr;       // [size]
-    std::uint32_t* positions = nullptr;  // [size]: then the order of the values
+    std::uint32_t* positions = nullptr;  // [size]
     float* query = nullptr;              // [padded_query], where rows are chosen
     float* mean = nullptr;               // the same
     float2* lines = nullptr;             // [threads / 8][line_parts], where values come from codes
@@ -96,29 +95,6 @@ __device__ double norm_of(const MirrorView& mirror, const float* query)
 {
     if (mirror.metric != Metric::inner_product) return 0;
     return __dsqrt_rn(rows::canonical_dot(query, query, mirror.dimensions));
-}
-
-// Writes the first k candidates in the order of (value, row). Each finds its place as the number of candidates before
-// it; neighbouring threads write neighbouring answers, which may lie in host memory.
-template <int Threads>
-__device__ void emit_by_counting(std::uint32_t count, const RankSpace& space, std::uint32_t query, std::uint32_t k,
-                                 const Answers& out)
-{
-    std::uint32_t* order = space.positions;
-    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) {
-        const std::uint64_t value = space.values[i];
-        const std::uint32_t row = space.rows[i];
-        std::uint32_t place = 0;
-#pragma unroll 4
-        for (std::uint32_t j = 0; j < count; ++j)
-            place += space.values[j] < value || (space.values[j] == value && space.rows[j] < row) ? 1 : 0;
-        order[place] = i;
-    }
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < min(count, k); i += Threads) {
-        out.values[std::size_t{query} * k + i] = double_of_order(space.values[order[i]]);
-        out.rows[std::size_t{query} * k + i] = space.rows[order[i]];
-    }
 }
 
 // Computes the values of positions [count], a group of 8 lanes each. Ends with a barrier.
@@ -196,12 +172,12 @@ __device__ void rank_query(const MirrorView& mirror, const RankJob& job, const R
         count = keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
     }
     compute_values<Threads>(mirror, space, decode, given, count);
-    if (count <= most_counted) {
-        emit_by_counting<Threads>(count, space, query, job.k, job.out);
+    if (counting_serves(count)) {
+        count_rows(space.values, space.rows, count);
     } else {
         rows::sort_candidates<Threads>(static_cast<int>(count), space.values, space.rows);
-        rows::emit_candidates<Threads>(static_cast<int>(count), space.values, space.rows, query, job.k, job.out);
     }
+    rows::emit_candidates<Threads>(static_cast<int>(count), space.values, space.rows, query, job.k, job.out);
     if (job.polled) __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0) job.out.found[query] = count;

@@ -21,7 +21,6 @@
 #include <fstream>
 #include <limits>
 #include <memory>
-#include <sstream>
 
 #include "curve_data.h"
 #include "described.h"
@@ -70,20 +69,13 @@ struct Index {
     double build_ms = 0;
 };
 
-// "METHOD,NAME=NUMBER,..."
 Index named(const std::string& text)
 {
+    const IndexChoice choice(text);
     Index index;
-    std::stringstream stream(text);
-    std::string item;
-    std::getline(stream, item, ',');
-    index.label = item;
-    index.method = &method_named(item);
-    while (std::getline(stream, item, ',')) {
-        const std::size_t equals = item.find('=');
-        if (equals == std::string::npos) throw std::runtime_error("an option is name=number: " + item);
-        index.options.set(item.substr(0, equals).c_str(), std::stoll(item.substr(equals + 1)));
-    }
+    index.label = choice.method->name;
+    index.method = choice.method;
+    index.options = choice.options;
     return index;
 }
 

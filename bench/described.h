@@ -1,6 +1,7 @@
 // Access methods that benchmarks choose by their descriptions.
 #pragma once
 
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,6 +17,26 @@ inline const MethodDescription& method_named(const std::string& name)
     if (description == nullptr) throw std::runtime_error("unknown access method " + name);
     return *description;
 }
+
+// An index to build: a method, and options other than its defaults.
+struct IndexChoice {
+    std::string text;  // "METHOD[,NAME=NUMBER...]"
+    const MethodDescription* method = nullptr;
+    ParameterList options;
+
+    explicit IndexChoice(const std::string& text_) : text(text_)
+    {
+        std::stringstream stream(text);
+        std::string item;
+        std::getline(stream, item, ',');
+        method = &method_named(item);
+        while (std::getline(stream, item, ',')) {
+            const std::size_t equals = item.find('=');
+            if (equals == std::string::npos) throw std::runtime_error("an option is NAME=NUMBER: " + item);
+            options.set(item.substr(0, equals).c_str(), std::stoll(item.substr(equals + 1)));
+        }
+    }
+};
 
 // The methods that index vectors, in the order of the registry.
 inline std::vector<const MethodDescription*> vector_methods()

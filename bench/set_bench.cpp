@@ -1,25 +1,32 @@
 // Measures searches of sets by the Jaccard distance without a database: recall against time by signatures, beside the
 // exact search by common elements.
 //
-//   set_bench --rows 20000 --size 4000
+//   set_bench --rows 20000 --size 4000 --kind groups
 //
-// Sets are documents: elements by Zipf's law, of which the documents of a group of twenty share a part. A query is
-// another document of a group. Recall counts found rows at most as far as the k-th of the exact answer.
+// Sets are documents: elements by Zipf's law. Under `groups` the documents of a group of twenty share a part, from a
+// fifth to all. Under `duplicates` two of five documents are nearly equal. Under `random` they share what chance gives.
+// A query is another document of the kind. Recall counts found rows at most as far as the k-th of the exact answer;
+// `outstanding` is the same of rows that stand out (protocol/standing_out.h). The search `chosen` takes the candidates
+// that the build measured for a recall of 0.95.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "methods/description.h"
 #include "methods/method.h"
 #include "methods/recall/searches.h"
 #include "methods/rows/owned_rows.h"
+#include "protocol/calibration.h"
 #include "protocol/part_rows.h"
+#include "protocol/standing_out.h"
 
 namespace
 {
@@ -29,7 +36,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t group_size = 20;
 
+enum class Kind { groups, duplicates, random };
+
 struct Options {
+    Kind kind = Kind::groups;
     std::size_t rows = 20000;
     std::size_t size = 4000;  // elements of a set
     std::size_t universe = 10000000;
@@ -37,6 +47,7 @@ struct Options {
     std::int64_t hashes = 0;  // 0: the default
     std::uint32_t k = 10;
     std::size_t threads = 1;
+    double recall = 0.95;
 };
 
 double seconds_since(Clock::time_point start)
@@ -54,7 +65,7 @@ public:
     std::vector<std::uint32_t> draw(std::size_t group)
     {
         std::mt19937_64 of_group(group);
-        const double shared = 0.2 + 0.75 * uniform(random_);
+        const double shared = share_of_group();
         std::vector<std::uint64_t> elements;
         for (std::size_t i = 0; i < options_.size; ++i) {
             const std::uint64_t common = element(of_group);
@@ -78,6 +89,12 @@ public:
     }
 
 private:
+    double share_of_group()
+    {
+        if (options_.kind == Kind::random) return 0;
+        if (options_.kind == Kind::groups) return 0.2 + 0.75 * uniform(random_);
+        return uniform(random_) < 0.4 ? 0.7 + 0.3 * uniform(random_) : 0;
+    }
     static double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
     // The r-th most frequent element with a probability of about 1 / r.
     std::uint64_t element(std::mt19937_64& random) const
@@ -164,26 +181,54 @@ Measured measure(const Loaded& index, const OwnedRows& queries, std::uint32_t k,
     return measured;
 }
 
-double recall(const Results& found, const Results& exact)
+// The share of the exact answers found; of a query those within its distance.
+double recall(const Results& found, const Results& exact, const std::vector<double>& within)
 {
     double hits = 0;
     double wanted = 0;
     for (std::size_t q = 0; q < exact.size(); ++q) {
-        wanted += static_cast<double>(exact[q].size());
-        if (exact[q].empty()) continue;
-        const double last = exact[q].back().distance;
+        const auto counted =
+            std::ranges::count_if(exact[q], [&](const RowResult& r) { return r.distance <= within[q]; });
+        if (counted == 0) continue;
+        wanted += static_cast<double>(counted);
+        const double last = exact[q][static_cast<std::size_t>(counted) - 1].distance;
         hits += static_cast<double>(
             std::ranges::count_if(found[q], [last](const RowResult& row) { return row.distance <= last; }));
     }
     return wanted > 0 ? hits / wanted : 1;
 }
 
-void report(const char* what, const Loaded& index, const Measured& measured, double recall)
+// Returns for each query the distance within which rows stand out, by a sample of the rows.
+std::vector<double> standing_out_distances(const Loaded& index, const OwnedRows& rows, const OwnedRows& queries)
 {
-    std::printf("%s,%.4f,%.3f,%.3f,%.2f,%.2f,%.0f\n", what, recall, measured.single_ms, measured.batch_ms,
-                index.build_seconds, index.load_seconds, static_cast<double>(index.searcher->memory_bytes()) / 1e6);
-    std::fflush(stdout);
+    constexpr std::size_t most = 2000;
+    const RowView sample = rows.view().slice(0, std::min(most, rows.count()));
+    const auto functions = static_cast<double>(index.builder->effective_options().get("hashes", 1));
+    std::vector<double> result;
+    for (std::size_t q = 0; q < queries.count(); ++q) {
+        std::vector<double> distances(sample.count);
+        index.searcher->compare_rows(queries.view().row(q), sample, distances);
+        std::sort(distances.begin(), distances.end());
+        const double third = 1 - distances[distances.size() / 4];
+        const double first = 1 - distances[distances.size() * 3 / 4];
+        result.push_back(1 - standing_out_similarity(first, third, functions));
+    }
+    return result;
 }
+
+struct Report {
+    Results exact;
+    std::vector<double> everywhere;
+    std::vector<double> standing_out;
+
+    void line(const char* what, const Loaded& index, const Measured& measured) const
+    {
+        std::printf("%s,%.4f,%.4f,%.3f,%.3f,%.2f,%.2f,%.0f\n", what, recall(measured.results, exact, everywhere),
+                    recall(measured.results, exact, standing_out), measured.single_ms, measured.batch_ms,
+                    index.build_seconds, index.load_seconds, static_cast<double>(index.searcher->memory_bytes()) / 1e6);
+        std::fflush(stdout);
+    }
+};
 
 void run(const Options& options)
 {
@@ -191,22 +236,32 @@ void run(const Options& options)
     OwnedRows rows;
     OwnedRows queries;
     Documents documents(options, 1);
-    const std::size_t groups = std::max<std::size_t>(1, options.rows / group_size);
+    const std::size_t of_group = options.kind == Kind::duplicates ? 5 : group_size;
+    const std::size_t groups = std::max<std::size_t>(1, options.rows / of_group);
     for (std::size_t i = 0; i < options.rows; ++i) documents.append(i % groups, rows);
     for (std::size_t i = 0; i < options.queries; ++i) documents.append(i * 7 % groups, queries);
-    std::printf("search,recall,single_ms,batch_ms,build_s,load_s,memory_mb\n");
+    std::printf("search,recall,outstanding,single_ms,batch_ms,build_s,load_s,memory_mb\n");
 
     const Loaded exact = load(ElementType::set, rows, {}, pool);
     const Measured truth = measure(exact, queries, options.k, 0, pool);
-    report("complete", exact, truth, 1);
     ParameterList given;
     if (options.hashes > 0) given.set("hashes", options.hashes);
     const Loaded signed_sets = load(ElementType::minhash_set, rows, given, pool);
+    const Report report = {truth.results, std::vector<double>(queries.count(), 2),
+                           standing_out_distances(signed_sets, rows, queries)};
+    report.line("complete", exact, truth);
+    const Calibration calibration = signed_sets.builder->calibration();
+    const EffortChoice choice = choose_effort(calibration, options.k, options.recall);
+    const ParameterList measured = signed_sets.builder->effective_options();
+    std::printf("# of %u sampled rows %d have others that stand out, within %.3f; chosen %d candidates (%.3f)\n",
+                calibration.sample, static_cast<int>(measured.get(option_standing_out, 0)),
+                static_cast<double>(measured.get(option_standing_within, 0)) / 1e6, static_cast<int>(choice.effort),
+                static_cast<double>(choice.attained));
+    report.line("chosen", signed_sets, measure(signed_sets, queries, options.k, choice.effort, pool));
     for (const std::int64_t candidates : {10, 20, 50, 100, 200, 500, 1000}) {
-        const Measured found = measure(signed_sets, queries, options.k, candidates, pool);
         char name[32];
         std::snprintf(name, sizeof(name), "candidates %d", static_cast<int>(candidates));
-        report(name, signed_sets, found, recall(found.results, truth.results));
+        report.line(name, signed_sets, measure(signed_sets, queries, options.k, candidates, pool));
     }
 }
 
@@ -215,12 +270,16 @@ void run(const Options& options)
 int main(int argc, char** argv)
 {
     Options options;
+    const std::map<std::string, Kind> kinds = {
+        {"groups", Kind::groups}, {"duplicates", Kind::duplicates}, {"random", Kind::random}};
     CLI::App app{"Searches of sets by signatures beside exact ones"};
+    app.add_option("--kind", options.kind, "groups, duplicates or random")->transform(CLI::CheckedTransformer(kinds));
     app.add_option("--rows", options.rows);
     app.add_option("--size", options.size, "elements of a set")->check(CLI::Range(1, 32768));
     app.add_option("--universe", options.universe);
     app.add_option("--queries", options.queries)->check(CLI::Range(1, 100000));
     app.add_option("--hashes", options.hashes, "functions; 0: the default");
+    app.add_option("--recall", options.recall);
     app.add_option("-k", options.k);
     app.add_option("--threads", options.threads);
     CLI11_PARSE(app, argc, argv);

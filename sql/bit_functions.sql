@@ -28,4 +28,4 @@ SELECT binary_quantize('[1,-1,2]'::vector) <~> binary_quantize('[1,1,2]'::halfve
 
 -- operators and their classes
 SELECT oprname, oprcom::regoperator, oprcode FROM pg_operator WHERE oprname IN ('<~>', '<%>') AND oprleft = 'bit'::regtype ORDER BY 1;
-SELECT amname, opcname, opcintype::regtype, opcdefault, amvalidate(c.oid) AS valid FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname LIKE 'bit%ops' AND amname IN ('exact', 'graph', 'ivfadc') ORDER BY 1, 2;
+SELECT amname, opcname, opcintype::regtype, opcdefault, amvalidate(c.oid) AS valid FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname LIKE 'bit%ops' AND amname IN ('exact', 'graph', 'ivfadc', 'pqtree') ORDER BY 1, 2;

@@ -46,6 +46,12 @@ EXPLAIN (COSTS OFF) SELECT id FROM items WHERE id = 5 ORDER BY v <-> '[1,2,3]' L
 EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]';
 DROP INDEX items_ivfadc;
 
+CREATE INDEX items_pqtree ON items USING pqtree (v);
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE id = 5 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]';
+DROP INDEX items_pqtree;
+
 -- a partial index
 CREATE INDEX items_partial ON items USING exact (v) WHERE kind < 50;
 ANALYZE items;

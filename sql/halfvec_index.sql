@@ -5,6 +5,7 @@ SET pgwarp.verify_results = on;
 SET pgwarp.ivfadc_probes = 1000;
 SET pgwarp.refine_factor = 100;
 SET pgwarp.graph_ef_search = 1000;
+SET pgwarp.pqtree_candidates = 2000;
 
 CREATE TABLE items (id integer PRIMARY KEY, kind integer, h halfvec(8)) WITH (autovacuum_enabled = off);
 CREATE FUNCTION row_of(i integer) RETURNS halfvec LANGUAGE sql IMMUTABLE AS
@@ -77,6 +78,11 @@ CALL live('ivfadc (h halfvec_cosine_ops) WITH (lists = 10)', '<=>');
 CALL live('ivfadc (h) WITH (lists = 10, codes = half, refine = none)', '<->');
 CALL live('ivfadc (h) WITH (lists = 10, codes = int8)', '<->');
 CALL live('ivfadc (h halfvec_ip_ops) WITH (lists = 10, codes = half)', '<#>');
+CALL live('pqtree (h)', '<->');
+CALL live('pqtree (h) WITH (refine = none)', '<->');
+CALL live('pqtree (h halfvec_ip_ops) WITH (refine = full)', '<#>');
+CALL live('pqtree (h halfvec_cosine_ops)', '<=>');
+CALL live('pqtree (h halfvec_cosine_ops) WITH (refine = full)', '<=>');
 CALL live('graph (h)', '<->');
 CALL live('graph (h halfvec_ip_ops) WITH (vectors = half)', '<#>');
 CALL live('graph (h halfvec_cosine_ops) WITH (vectors = half)', '<=>');

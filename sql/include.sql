@@ -206,6 +206,12 @@ SELECT * FROM try_index('USING ivfadc (v) INCLUDE (id, title) WITH (lists = 10)'
 SELECT * FROM try_index('USING ivfadc (v) INCLUDE (id, title) WITH (lists = 10, refine = full)', '<->');
 SELECT * FROM try_index('USING ivfadc (v) INCLUDE (id, title) WITH (lists = 10, refine = none)', '<->');
 SELECT * FROM try_index('USING ivfadc (v vector_cosine_ops) INCLUDE (id, title) WITH (lists = 10, codes = int8)', '<=>');
+SET pgwarp.pqtree_candidates = 100000;
+SELECT * FROM try_index('USING pqtree (v) INCLUDE (id, title)', '<->');
+SELECT * FROM try_index('USING pqtree (v) INCLUDE (id, title) WITH (refine = full)', '<->');
+SELECT * FROM try_index('USING pqtree (v) INCLUDE (id, title) WITH (refine = none)', '<->');
+SELECT * FROM try_index('USING pqtree (v vector_cosine_ops) INCLUDE (id, title)', '<=>');
+RESET pgwarp.pqtree_candidates;
 -- bounds order by one thing only
 SELECT id FROM items ORDER BY v <=> '[1,2,3,4]', id LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <=> '[1,2,3,4]' FETCH FIRST 3 ROWS WITH TIES;

@@ -4,6 +4,7 @@ SET jit = off;
 SET enable_seqscan = off;
 SET pgwarp.verify_results = on;
 SET pgwarp.ivfadc_probes = 1000;
+SET pgwarp.pqtree_candidates = 10000;
 
 CREATE TABLE t (id integer, title text, val vector(4)) WITH (autovacuum_enabled = off);
 CREATE INDEX t_fixed ON t USING exact (val) INCLUDE (id);
@@ -11,13 +12,15 @@ CREATE INDEX t_title ON t USING exact (val) INCLUDE (id, title);
 CREATE INDEX t_ivf ON t USING ivfadc (val) INCLUDE (title, id) WITH (refine = full);
 CREATE INDEX t_half ON t USING ivfadc (val vector_cosine_ops) INCLUDE (id) WITH (codes = half);
 CREATE INDEX t_pq ON t USING ivfadc (val vector_ip_ops) INCLUDE (title) WITH (refine = none);
+CREATE INDEX t_tree ON t USING pqtree (val) INCLUDE (title, id) WITH (refine = full);
+CREATE INDEX t_tree_none ON t USING pqtree (val vector_ip_ops) INCLUDE (title) WITH (refine = none);
 CREATE PROCEDURE add(first integer, last integer, wide boolean) LANGUAGE sql AS $$
 	INSERT INTO t SELECT i, CASE WHEN wide THEN CASE WHEN i % 7 > 0 THEN repeat('title ' || i, i % 40) END ELSE 'title' END,
 		ARRAY[i, i % 7, i % 11, i % 13]::vector FROM generate_series(first, last) i ORDER BY i % 10, i $$;
 CREATE PROCEDURE merge() LANGUAGE plpgsql AS $$
 	DECLARE index regclass;
 	BEGIN
-		FOREACH index IN ARRAY '{t_fixed,t_title,t_ivf,t_half,t_pq}'::regclass[] LOOP CALL pgwarp_merge(index); END LOOP;
+		FOREACH index IN ARRAY '{t_fixed,t_title,t_ivf,t_half,t_pq,t_tree,t_tree_none}'::regclass[] LOOP CALL pgwarp_merge(index); END LOOP;
 	END $$;
 CREATE VIEW states AS SELECT i.relname AS index, rows, delta_rows AS in_logs, s.dead_rows AS dead, live_rows AS live, unused_pages AS unused
 	FROM pg_class i, pgwarp_index_info(i.oid) s, pgwarp_check(i.oid, true) c
@@ -26,7 +29,7 @@ CREATE VIEW states AS SELECT i.relname AS index, rows, delta_rows AS in_logs, s.
 CREATE FUNCTION wrong_rows() RETURNS TABLE (index text, index_only boolean, rows bigint, wrong bigint) LANGUAGE plpgsql AS $$
 	DECLARE query text; plan json;
 	BEGIN
-		FOREACH index IN ARRAY '{t_fixed,t_title,t_ivf}'::text[] LOOP
+		FOREACH index IN ARRAY '{t_fixed,t_title,t_ivf,t_tree}'::text[] LOOP
 			CREATE TEMPORARY TABLE returned (id integer, title text);
 			BEGIN
 				-- the others are gone while this one is looked at

@@ -80,6 +80,14 @@ DROP INDEX t_exact;
 CREATE INDEX CONCURRENTLY t_ivfadc ON t USING ivfadc (val);
 SELECT indisvalid FROM pg_index WHERE indexrelid = 't_ivfadc'::regclass;
 SELECT * FROM t ORDER BY val <-> '[30.2,30.2,30.2]' LIMIT 3;
+DROP INDEX t_ivfadc;
+CREATE INDEX CONCURRENTLY t_pqtree ON t USING pqtree (val);
+SELECT indisvalid FROM pg_index WHERE indexrelid = 't_pqtree'::regclass;
+SELECT * FROM t ORDER BY val <-> '[30.2,30.2,30.2]' LIMIT 3;
+REINDEX INDEX CONCURRENTLY t_pqtree;
+SELECT * FROM t ORDER BY val <-> '[30.2,30.2,30.2]' LIMIT 3;
+DROP INDEX t_pqtree;
+CREATE INDEX t_ivfadc ON t USING ivfadc (val);
 CLUSTER t USING t_ivfadc;
 VACUUM FULL t;
 SELECT * FROM t ORDER BY val <-> '[30.2,30.2,30.2]' LIMIT 3;
@@ -131,6 +139,10 @@ COMMIT;
 -- every row comes out, once
 
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> '[1,1]') s;
+DROP INDEX t_val;
+CREATE INDEX t_val ON t USING pqtree (val);
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> '[1,1]') s;
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> (SELECT NULL::vector)) s;
 DROP INDEX t_val;
 CREATE INDEX t_val ON t USING ivfadc (val);
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> '[1,1]') s;

@@ -4,6 +4,7 @@ SET pgwarp.verify_results = on;
 -- every list and many candidates, so that answers don't depend on how a device trained lists and codes
 SET pgwarp.ivfadc_probes = 1000;
 SET pgwarp.refine_factor = 100;
+SET pgwarp.pqtree_candidates = 1000;
 
 -- what a merge leaves: rows in the arrays, none in the logs
 
@@ -14,6 +15,9 @@ CREATE INDEX t_half ON t USING ivfadc (val) WITH (codes = half);
 CREATE INDEX t_pq ON t USING ivfadc (val);
 CREATE INDEX t_full ON t USING ivfadc (val vector_cosine_ops) WITH (refine = full, opq = on, subquantizers = 2);
 CREATE INDEX t_int8 ON t USING ivfadc (val vector_ip_ops) WITH (codes = int8, refine = none);
+CREATE INDEX t_tree ON t USING pqtree (val vector_cosine_ops) WITH (parts = 2);
+CREATE INDEX t_tree_full ON t USING pqtree (val) WITH (refine = full);
+CREATE INDEX t_tree_none ON t USING pqtree (val vector_ip_ops) WITH (refine = none);
 INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 11, i % 13]::vector FROM generate_series(501, 600) i;
 INSERT INTO t SELECT i, CASE WHEN i = 601 THEN NULL ELSE ARRAY[i, 0, 0, 0]::vector END FROM generate_series(601, 602) i;
 CREATE FUNCTION state(index regclass) RETURNS text LANGUAGE sql AS
@@ -22,19 +26,25 @@ CREATE FUNCTION healthy(index regclass) RETURNS text LANGUAGE sql AS
 	$$SELECT format('%s live, %s dead', live_rows, dead_rows) FROM pgwarp_check(index, true)$$;
 CREATE VIEW states AS SELECT i.indexrelid::regclass AS index, state(i.indexrelid), healthy(i.indexrelid)
 	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-	WHERE i.indrelid = 't'::regclass AND a.amname IN ('exact', 'ivfadc') ORDER BY 1::text;
+	WHERE i.indrelid = 't'::regclass AND a.amname IN ('exact', 'ivfadc', 'pqtree') ORDER BY 1::text;
 SELECT * FROM states;
 CALL pgwarp_merge('t_exact');
 CALL pgwarp_merge('t_half');
 CALL pgwarp_merge('t_pq');
 CALL pgwarp_merge('t_full');
 CALL pgwarp_merge('t_int8');
+CALL pgwarp_merge('t_tree');
+CALL pgwarp_merge('t_tree_full');
+CALL pgwarp_merge('t_tree_none');
 SELECT * FROM states;
 SELECT id FROM t ORDER BY val <-> '[550.2,4,0,4]' LIMIT 3;
 DROP INDEX t_exact;
 SELECT id FROM t ORDER BY val <-> '[550.2,4,0,4]' LIMIT 3;
 DROP INDEX t_half;
 SELECT id FROM t ORDER BY val <-> '[550.2,4,0,4]' LIMIT 3;
+SELECT array_agg(id) FROM (SELECT i.id FROM knn_search('t_tree_full', ARRAY['[550.2,4,0,4]'::vector], 3) s JOIN t i ON i.ctid = s.tid ORDER BY s.distance) s;
+SELECT i.id FROM knn_search('t_tree', ARRAY['[600,5,6,2]'::vector], 1) s JOIN t i ON i.ctid = s.tid;
+SELECT count(*), count(DISTINCT tid) FROM knn_search('t_tree_none', ARRAY['[1,0,0,0]'::vector], 1000);
 SELECT id FROM t ORDER BY val <=> '[600,5,6,2]' LIMIT 1;
 SELECT id FROM t ORDER BY val <#> '[1,0,0,0]' LIMIT 1;
 SELECT count(*) FROM (SELECT id FROM t ORDER BY val <=> '[1,2,3,4]') s;
@@ -55,6 +65,9 @@ CREATE INDEX t_exact ON t USING exact (val);
 CALL pgwarp_merge('t_pq');
 CALL pgwarp_merge('t_full');
 CALL pgwarp_merge('t_int8');
+CALL pgwarp_merge('t_tree');
+CALL pgwarp_merge('t_tree_full');
+CALL pgwarp_merge('t_tree_none');
 SELECT * FROM states;
 SELECT id FROM t ORDER BY val <=> '[710,3,6,8]' LIMIT 1;
 SELECT id FROM t ORDER BY val <-> '[709.8,3,6,8]' LIMIT 2;
@@ -68,6 +81,9 @@ CALL pgwarp_merge('t_exact');
 CALL pgwarp_merge('t_pq');
 CALL pgwarp_merge('t_full');
 CALL pgwarp_merge('t_int8');
+CALL pgwarp_merge('t_tree');
+CALL pgwarp_merge('t_tree_full');
+CALL pgwarp_merge('t_tree_none');
 SELECT * FROM states;
 SELECT count(*) FROM (SELECT id FROM t ORDER BY val <-> '[1,2,3,4]') s;
 INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 11, i % 13]::vector FROM generate_series(1, 400) i;
@@ -75,6 +91,9 @@ CALL pgwarp_merge('t_exact');
 CALL pgwarp_merge('t_pq');
 CALL pgwarp_merge('t_full');
 CALL pgwarp_merge('t_int8');
+CALL pgwarp_merge('t_tree');
+CALL pgwarp_merge('t_tree_full');
+CALL pgwarp_merge('t_tree_none');
 SELECT * FROM states;
 SELECT id FROM t ORDER BY val <-> '[310.2,2,2,11]' LIMIT 1;
 SELECT (options->>'lists')::int > 1 AS lists, calibration->>'sample' AS sample FROM pgwarp_index_info('t_pq');

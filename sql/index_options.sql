@@ -82,7 +82,7 @@ ALTER SYSTEM SET pgwarp.gpus = '0,';
 
 SELECT am.amname, opc.opcname, opc.opcdefault, amvalidate(opc.oid)
 	FROM pg_opclass opc JOIN pg_am am ON am.oid = opc.opcmethod
-	WHERE am.amname IN ('exact', 'ivfadc') ORDER BY 1, 2;
+	WHERE am.amname IN ('exact', 'ivfadc', 'pqtree') ORDER BY 1, 2;
 SELECT a.amname, p.name, pg_indexam_has_property(a.oid, p.name)
 	FROM pg_am a, unnest(array['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p(name)
 	WHERE a.amname = 'exact' ORDER BY 2;

@@ -145,6 +145,9 @@ VACUUM ANALYZE points;
 EXPLAIN (COSTS OFF) SELECT id FROM points WHERE kind < 10 ORDER BY v <-> '[1,1,1,1,1,1,1,1]' LIMIT 10;
 SELECT * FROM verdict;
 DROP INDEX points_v;
+CREATE INDEX points_v ON points USING pqtree (v);
+SELECT * FROM verdict;
+DROP INDEX points_v;
 CREATE INDEX points_v ON points USING ivfadc (v) WITH (lists = 80);
 SELECT * FROM verdict;
 -- where rows may come late

@@ -53,6 +53,11 @@ SET pgwarp.ivfadc_probes = 8;
 SET pgwarp.refine_factor = 100;
 SELECT * FROM compared('items_ivfadc', '<->', 5);
 DROP INDEX items_ivfadc;
+CREATE INDEX items_pqtree ON items USING pqtree (v);
+SET pgwarp.pqtree_candidates = 100000;
+SELECT * FROM compared('items_pqtree', '<->', 5);
+RESET pgwarp.pqtree_candidates;
+DROP INDEX items_pqtree;
 
 -- restarted by ranges of blocks, in heap order
 CREATE TEMP TABLE whole AS SELECT * FROM knn_graph('items_index', 3) WITH ORDINALITY;

@@ -87,6 +87,30 @@ RESET pgwarp.ivfadc_probes;
 RESET pgwarp.refine_factor;
 DROP INDEX items_index;
 
+SET pgwarp.pqtree_candidates = 4000;
+CREATE INDEX items_index ON items USING pqtree (v) WITH (refine = full);
+SELECT * FROM compared('items_index', '<->', 10);
+SELECT * FROM compared('items_index', '<->', 3000);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v);
+SELECT * FROM compared('items_index', '<->', 10);
+SELECT * FROM compared('items_index', '<->', 3000);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v vector_ip_ops);
+SELECT * FROM compared('items_index', '<#>', 10);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v vector_cosine_ops);
+SELECT * FROM compared('items_index', '<=>', 10);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v) WITH (refine = none, line_parts = 8);
+SELECT rows, right_distances > 0.9 * rows AS enough, right_rows, ordered FROM compared('items_index', '<->', 10);
+SELECT * FROM compared('items_index', '<->', 3000);
+-- few candidates, and more rows wanted
+SET pgwarp.pqtree_candidates = 20;
+SELECT rows, right_rows, ordered FROM compared('items_index', '<->', 500);
+RESET pgwarp.pqtree_candidates;
+DROP INDEX items_index;
+
 -- partial and expression indexes
 
 CREATE INDEX items_index ON items USING exact (v) WHERE kind < 3;

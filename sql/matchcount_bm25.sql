@@ -133,6 +133,10 @@ SET default_text_search_config = 'pg_catalog.english';
 SELECT lexemes_of(bm25_query('documents_words', 'The robust programs')) AS text;
 RESET default_text_search_config;
 SELECT bm25_query('documents_words', 'w1:*'::tsquery);
+-- words that repeat count as one lexeme of a larger weight; so many different ones are too many
+SELECT split_part(bm25_query('documents_words'::regclass, (SELECT string_agg('w1', '|')::tsquery FROM generate_series(1, n)), b => 0)::text, ':', 2)::float8
+		/ split_part(bm25_query('documents_words', 'w1'::tsquery, b => 0)::text, ':', 2)::float8 AS times FROM unnest(ARRAY[16383, 16384, 40000]) n;
+SELECT bm25_query('documents_words', (SELECT string_agg('w' || i, '|')::tsquery FROM generate_series(1, 16384) i));
 SELECT bm25_query('documents_words', 'w1'::tsvector, k1 => -1);
 SELECT bm25_query('documents_words', 'w1'::tsvector, b => 2);
 SELECT bm25_query(NULL, 'w1'::tsvector) IS NULL AS null_index, bm25_query('documents_words', NULL::tsvector) IS NULL AS null_words;

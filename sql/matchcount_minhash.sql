@@ -10,7 +10,7 @@ SELECT opcname, opcdefault, opcintype::regtype, amvalidate(oid) FROM pg_opclass 
 -- groups of sets that share most elements; some are empty, some NULL
 CREATE FUNCTION made_set(seed integer) RETURNS integer[] AS $$
 	SELECT CASE WHEN seed % 97 = 0 THEN NULL WHEN seed % 89 = 0 THEN '{}' ELSE
-		ARRAY(SELECT CASE WHEN hashint4(seed * 1000 + i) % 10 < 3 THEN hashint4(seed * 1000 + i) ELSE seed % 60 * 100000 + i END FROM generate_series(1, 40) i) END
+		ARRAY(SELECT CASE WHEN (hashint4(seed * 1000 + i) & 7) < 2 THEN hashint4(seed * 1000 + i) ELSE seed % 60 * 100000 + i END FROM generate_series(1, 40) i) END
 $$ LANGUAGE sql IMMUTABLE;
 CREATE FUNCTION wide(integer[]) RETURNS bigint[] AS 'SELECT CASE WHEN $1 IS NOT NULL THEN ARRAY(SELECT e * 4294967311 FROM unnest($1) e) END' LANGUAGE sql IMMUTABLE;
 CREATE FUNCTION words(integer[]) RETURNS text[] AS $$SELECT CASE WHEN $1 IS NOT NULL THEN ARRAY(SELECT 'w' || e FROM unnest($1) e) END$$ LANGUAGE sql IMMUTABLE;
@@ -56,6 +56,53 @@ SELECT plan_of($$SELECT id FROM items ORDER BY i4 <%> '{1,2}' LIMIT 3$$) AS plan
 SELECT plan_of($$SELECT id FROM items WHERE i4 <%> '{1,2}' <= 0.5$$) AS plan;
 RESET enable_seqscan;
 
+-- recall is that of rows that stand out, as the measurement tells
+SELECT relname, calibration->>'recall_of' AS recall_of, (calibration->>'queries')::integer > 150 AS many, (calibration->>'standing_out_within')::float8 BETWEEN 0.6 AND 0.98 AS within,
+		(calibration->>'sample')::integer AS sample, pgwarp_recall(relname::regclass, 10, 100) >= 0.93 AS ten, pgwarp_recall(relname::regclass, 1, 100) >= 0.93 AS first
+	FROM unnest(ARRAY['items_i4', 'items_i8', 'items_t', 'items_d']) relname, pgwarp_index_info(relname::regclass);
+-- a fifth of these sets are nearly those before them, and the others have nothing in common: few candidates find these
+CREATE TABLE large AS SELECT i AS id, ARRAY(SELECT CASE WHEN i % 5 = 4 AND j % 10 <> 0 THEN hashint4((i - 1) * 1000 + j) ELSE hashint4(i * 1000 + j) END FROM generate_series(1, 400) j) AS s
+	FROM generate_series(1, 4000) i;
+CREATE INDEX large_minhash ON large USING matchcount (s int4_array_minhash_ops);
+VACUUM ANALYZE large;
+SELECT calibration->'queries' > '40' AS many, calibration->>'recall_of' AS recall_of, pgwarp_recall('large_minhash', 10, 100) AS recall FROM pgwarp_index_info('large_minhash');
+CREATE FUNCTION join_line(name text) RETURNS text AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT a.id, n.id FROM (SELECT id, s FROM large WHERE id % 100 = 4 OFFSET 0) a CROSS JOIN LATERAL (SELECT b.id FROM large b ORDER BY b.s <%> a.s LIMIT 10) n LOOP
+		IF line ~ name THEN RETURN trim(line); END IF;
+	END LOOP;
+	RETURN NULL;
+END
+$$ LANGUAGE plpgsql;
+SELECT substring(join_line('Effort') FROM 'candidates=(\d+)$')::integer <= 20 AS few, regexp_replace(join_line('Recall Of'), '[\d.]+', 'N', 'g') AS recall_of;
+SELECT count(*), count(*) FILTER (WHERE a.id = n.id + 1) AS pairs FROM (SELECT id, s FROM large WHERE id % 100 = 4 OFFSET 0) a CROSS JOIN LATERAL (SELECT b.id FROM large b ORDER BY b.s <%> a.s LIMIT 10) n;
+SET pgwarp.matchcount_candidates = 20;
+SELECT join_line('Effort') AS effort, join_line('Recall Of') AS recall_of;
+RESET pgwarp.matchcount_candidates;
+-- of an exact index and one by signatures the cheaper: signatures of large sets, as long as the candidates are few
+CREATE INDEX large_exact ON large USING matchcount (s int4_array_jaccard_ops);
+SELECT plan_of($$SELECT id FROM large ORDER BY s <%> '{1,2,3}' LIMIT 10$$) AS plan;
+SET pgwarp.matchcount_candidates = 1000;
+SELECT plan_of($$SELECT id FROM large ORDER BY s <%> '{1,2,3}' LIMIT 10$$) AS plan;
+RESET pgwarp.matchcount_candidates;
+CREATE INDEX items_exact ON items USING matchcount (i4 int4_array_jaccard_ops);
+SELECT plan_of($$SELECT id FROM items ORDER BY i4 <%> '{1,2,3}' LIMIT 10$$) AS plan;
+DROP INDEX items_exact;
+-- nothing stands out: a row that is made up tells the candidates, and pgwarp_recall has none to tell of
+DELETE FROM large WHERE id % 5 = 4;
+VACUUM large;
+REINDEX INDEX large_minhash;
+SELECT calibration->'queries' AS queries, calibration->'curve'->0->'effort' AS effort, (calibration->'curve'->0->'recall'->>'10')::float8 > 0.98 AS found, pgwarp_recall('large_minhash', 10, 100) AS recall
+	FROM pgwarp_index_info('large_minhash');
+-- a merge measures again
+INSERT INTO large SELECT id + 10000, s FROM large WHERE id % 5 < 2;
+CALL pgwarp_merge('large_minhash');
+SELECT calibration->'queries' > '60' AS many, pgwarp_recall('large_minhash', 1, 200) AS recall FROM pgwarp_index_info('large_minhash');
+DROP TABLE large;
+DROP FUNCTION join_line;
+
 -- inserts and deletes, before and after a merge
 INSERT INTO items SELECT i, i % 10, s, wide(s), words(s), document(s) FROM generate_series(1201, 1500) i, made_set(i) s;
 DELETE FROM items WHERE id % 7 = 3;
@@ -86,6 +133,29 @@ CALL pgwarp_merge('few_s');
 SELECT s, s <%> '{1,2,3}' AS distance FROM few ORDER BY s <%> '{1,2,3}', s LIMIT 4;
 RESET enable_seqscan;
 
+SELECT pgwarp_recall('few_s') IS NULL AS nothing_stands_out;
+TRUNCATE few;
+SELECT pgwarp_recall('few_s') IS NULL AS no_row;
+-- domains
+CREATE DOMAIN tags AS int4[] CHECK (cardinality(value) < 100);
+CREATE DOMAIN tag AS text;
+CREATE TABLE others (id integer, d tags, e tag[]);
+INSERT INTO others SELECT id, i4, t FROM items;
+CREATE INDEX others_d ON others USING matchcount (d int4_array_minhash_ops);
+CREATE INDEX others_e ON others USING matchcount ((e::text[]) text_array_minhash_ops);
+ANALYZE others;
+SET enable_seqscan = off;
+SELECT plan_of($$SELECT id FROM others ORDER BY d <%> '{1,2}' LIMIT 3$$) AS plan;
+SELECT plan_of($$SELECT id FROM others ORDER BY e::text[] <%> '{w1,w2}' LIMIT 3$$) AS plan;
+SELECT count(*) FROM others o, LATERAL (SELECT n.id FROM others n ORDER BY n.d <%> o.d LIMIT 1) n WHERE o.id < 20 AND n.id = o.id AND o.d <> '{}';
+SELECT count(*) FROM others o, LATERAL (SELECT n.id FROM others n ORDER BY n.e::text[] <%> o.e::text[] LIMIT 1) n WHERE o.id < 20 AND n.id = o.id AND o.e <> '{}';
+RESET enable_seqscan;
+SELECT count(*) FROM matchcount_estimate('others_d', '{1}'::tags);
+SELECT pgwarp_recall('others_d', 10, 100) > 0.9 AS domain, pgwarp_recall('others_e', 10, 100) > 0.9 AS expression;
+CREATE INDEX ON others USING matchcount (e text_array_minhash_ops);
+DROP TABLE others;
+DROP DOMAIN tags, tag;
+
 -- what is refused
 CREATE INDEX ON items USING matchcount (i4 int4_array_minhash_ops) WITH (hashes = 7);
 CREATE INDEX ON items USING matchcount (i4 int4_array_minhash_ops) WITH (hashes = 64, delta = 0.1);
@@ -94,6 +164,7 @@ CREATE INDEX ON items USING matchcount (i4 int4_array_minhash_ops) WITH (gram = 
 CREATE INDEX ON items USING matchcount (t int4_array_minhash_ops);
 CREATE INDEX items_exact ON items USING matchcount (i4 int4_array_jaccard_ops);
 SELECT * FROM matchcount_estimate('items_exact', '{1}'::int4[]);
+SELECT pgwarp_recall('items_exact');
 SELECT * FROM matchcount_estimate('items_i8', '{1}'::int4[]);
 SELECT * FROM matchcount_estimate('items_i4', '[1]'::vector);
 SELECT * FROM matchcount_estimate('items_i4', ARRAY(SELECT generate_series(1, 32769)));

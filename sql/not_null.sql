@@ -44,6 +44,9 @@ DROP INDEX nn_v;
 CREATE INDEX nn_w ON nn USING ivfadc ((w::vector(8))) WITH (lists = 4);
 SELECT nodes($$SELECT id FROM nn WHERE w::vector(8) IS NOT NULL ORDER BY w::vector(8) <-> '[1,1,1,1,1,1,1,1]' LIMIT 1000$$);
 DROP INDEX nn_w;
+CREATE INDEX nn_w ON nn USING pqtree ((w::vector(8)));
+SELECT nodes($$SELECT id FROM nn WHERE w::vector(8) IS NOT NULL ORDER BY w::vector(8) <-> '[1,1,1,1,1,1,1,1]' LIMIT 1000$$);
+DROP INDEX nn_w;
 -- a partial index has no NULLs, so nothing is left to filter
 CREATE INDEX nn_v ON nn USING ivfadc (v) WITH (lists = 4) WHERE v IS NOT NULL;
 SELECT nodes($$SELECT id FROM nn WHERE v IS NOT NULL ORDER BY v <-> '[1,1,1,1,1,1,1,1]' LIMIT 1000$$);

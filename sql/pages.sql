@@ -95,6 +95,17 @@ SET pgwarp.ivfadc_probes = 1;
 SELECT * FROM pages(10, 200);
 RESET pgwarp.ivfadc_probes;
 DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v) WITH (refine = half);
+SELECT * FROM pages(10, 200);
+SELECT * FROM pages(100, 1100);
+SELECT * FROM batches(40);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v) WITH (refine = full);
+SELECT * FROM pages(10, 200);
+SET pgwarp.pqtree_candidates = 20;
+SELECT * FROM pages(10, 200);
+RESET pgwarp.pqtree_candidates;
+DROP INDEX items_index;
 -- beyond the last rung: what a function finds is what a scan finds, also where many rows of the rungs are gone
 CREATE FUNCTION deep(k integer) RETURNS TABLE (rows bigint, same boolean, is_beginning boolean) AS $$
 DECLARE
@@ -128,6 +139,13 @@ DELETE FROM items WHERE id % 3 = 0;
 SELECT * FROM deep(600);
 SELECT * FROM deep(1500);
 SELECT * FROM batches(40);
+DROP INDEX items_index;
+CREATE INDEX items_index ON items USING pqtree (v);
+SET pgwarp.pqtree_candidates = 20;
+SELECT * FROM deep(600);
+SELECT * FROM deep(1500);
+SELECT * FROM batches(40);
+RESET pgwarp.pqtree_candidates;
 DROP INDEX items_index;
 RESET pgwarp.graph_ef_search;
 RESET pgwarp.ivfadc_probes;

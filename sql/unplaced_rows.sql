@@ -83,6 +83,8 @@ SELECT life('exact (h halfvec_cosine_ops)', 'h', '<=>', '[1,2,3]');
 SELECT life('exact (b bit_hamming_ops)', 'b', '<~>', '10101100');
 SELECT life('ivfadc (v vector_cosine_ops) WITH (lists = 2)', 'v', '<=>', '[1,2,3]');
 SELECT life('ivfadc (h halfvec_l2_ops) WITH (refine = none)', 'h', '<->', '[1,2,3]');
+SELECT life('pqtree (v vector_cosine_ops)', 'v', '<=>', '[1,2,3]');
+SELECT life('pqtree (h halfvec_l2_ops) WITH (refine = none)', 'h', '<->', '[1,2,3]');
 SELECT life('graph (v vector_cosine_ops)', 'v', '<=>', '[1,2,3]');
 SELECT life('graph (h halfvec_ip_ops)', 'h', '<#>', '[1,2,3]');
 SELECT life('graph (b bit_jaccard_ops)', 'b', '<%>', '10101100');

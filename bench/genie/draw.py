@@ -3,12 +3,12 @@
 A figure for each table that has one, figureN.svg, and recall.svg; README.md by the template page.md, in which a line
 "{{NAME}}" is a table or a figure. The same tables give the same files."""
 
-import csv
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from plot import Drawer, best_points, plt, recall_axis, tidy
+from page import Figures, lines_of, markdown, measured, number, read, single, table_of, write_page
+from plot import best_points, plt, recall_axis, tidy
 
 SETS = ["fashion", "sift", "titles", "tweets", "adult", "proteins"]
 PAPER_NAMES = {"fashion": "OCR", "sift": "SIFT", "titles": "DBLP", "tweets": "Tweets", "adult": "Adult"}
@@ -25,26 +25,12 @@ PAPER_EDITS = {"0.05": "1.0", "0.1": "0.9844", "0.15": "0.9707", "0.2": "0.9277"
 COLOURS = plt.get_cmap("tab10").colors
 
 
-def read(folder, name):
-    path = os.path.join(folder, name + ".tsv")
-    if not os.path.exists(path):
-        return []
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
 def line_of(row):
     return f"{row['method']}, {'GPU' if row['device'] == 'cuda' else 'CPU'}"
 
 
 def sets_of(rows):
     return [name for name in SETS if any(row["data"] == name for row in rows)]
-
-
-def lines_of(rows, key, x, y):
-    """(label, points) for each value of key, in order of the rows."""
-    labels = sorted(dict.fromkeys(key(row) for row in rows))
-    return [(label, sorted((float(row[x]), float(row[y])) for row in rows if key(row) == label)) for label in labels]
 
 
 def panels(drawer, rows, name, title, x, y, x_label, y_label, log_x=True):
@@ -67,19 +53,6 @@ def panels(drawer, rows, name, title, x, y, x_label, y_label, log_x=True):
         place.set_axis_off()
     lines = {line.get_label(): line for place in axes.flat for line in place.get_lines()}
     axes.flat[0].legend(lines.values(), lines.keys(), fontsize=6)
-    drawer.save(figure, name, title)
-
-
-def single(drawer, lines, name, title, x_label, y_label, log_x=False, log_y=True):
-    if not lines:
-        return
-    figure, axes = plt.subplots(1, 1, figsize=(5.5, 4))
-    for label, points in lines:
-        axes.plot(*zip(*points), marker="o", markersize=3, linewidth=1, label=label)
-    tidy(axes, "", x_label, y_label, log_x=log_x)
-    if not log_y:
-        axes.set_yscale("linear")
-    axes.legend(fontsize=7)
     drawer.save(figure, name, title)
 
 
@@ -143,23 +116,6 @@ def draw(drawer, folder):
     draw_recall(drawer, read(folder, "recall"))
 
 
-def number(text):
-    """Three or four digits."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    if value == float("inf"):  # no bound
-        return "-"
-    if value == int(value) and abs(value) < 1e12:
-        return f"{int(value):,}"
-    return f"{value:.{4 if 0.1 <= value < 10 else 3}g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def markdown(head, lines):
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
-
-
 def stages_table(folder):
     rows = read(folder, "table1")
     lines = []
@@ -180,20 +136,6 @@ def edits_table(folder):
     return markdown(["edits", "share edited", "search", "accuracy, the paper", "accuracy", "proved", "ms a query"], lines)
 
 
-def table_of(folder, name, columns):
-    """Columns: (heading, column)."""
-    return markdown([heading for heading, _ in columns], [[number(row[column]) for _, column in columns] for row in read(folder, name)])
-
-
-def measured(folder):
-    found = {}
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".tsv"):
-            for row in read(folder, name[:-4]):
-                found.setdefault((row["machine"], row["commit"]), set()).add(name[:-4])
-    return "\n".join(f"- {machine}, commit {commit}: {', '.join(sorted(names))}" for (machine, commit), names in sorted(found.items()))
-
-
 TABLES = {
     "table1": stages_table,
     "table2": lambda folder: table_of(folder, "table2", [("sigma", "sigma"), ("candidates ranked", "candidates"), ("exact nearest row", "same_row"), ("distance ratio", "ratio"), ("among the 100 nearest", "rank_100"), ("similarity within 2 epsilon", "within_2_epsilon"), ("right", "right")]),
@@ -206,41 +148,9 @@ TABLES = {
 }
 
 
-def write_page(folder):
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.md"), encoding="utf-8") as file:
-        lines = file.read().split("\n")
-    out = []
-    for line in lines:
-        name = line[2:-2] if line.startswith("{{") and line.endswith("}}") else None
-        if name is None:
-            out.append(line)
-        elif name in TABLES:
-            known = name == "measured" or os.path.exists(os.path.join(folder, name.removesuffix("-table") + ".tsv"))
-            out.append(TABLES[name](folder) if known else "Not measured.")
-        elif os.path.exists(os.path.join(folder, name + ".svg")):
-            out.append(f"![{name}]({name}.svg)")
-        else:
-            out.append("Not measured.")
-    path = os.path.join(folder, "README.md")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(out))
-    print(path)
-
-
-class Figures(Drawer):
-    """All of them, under their own names."""
-
-    def __init__(self, folder):
-        super().__init__(folder, "", None)
-
-    def save(self, figure, name, title):
-        self.wanted = {name: name}
-        super().save(figure, name, title)
-
-
 def main():
     draw(Figures(sys.argv[1]), sys.argv[1])
-    write_page(sys.argv[1])
+    write_page(sys.argv[1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.md"), TABLES)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "../table.h"
 #include "counter.h"
 #include "sources.h"
-#include "table.h"
 
 namespace pgwarp::bench::genie
 {

@@ -91,25 +91,47 @@ inline void rotate(std::vector<float>& rows, const std::vector<double>& rotation
     });
 }
 
-// One centre for 200 rows; along axis i the widths are 1 / (1 + i / 6) of those along the first.
+// Rows around equally frequent centres; along axis i the widths are 1 / (1 + i / 6) of those along the first. Any block
+// of rows is made without those before it.
+class ClusteredRows
+{
+public:
+    static constexpr std::size_t block = 4096;  // rows that share a random sequence
+
+    ClusteredRows(std::size_t dimensions, std::size_t centres) : dimensions_(dimensions), centre_(centres * dimensions)
+    {
+        std::mt19937_64 random(7);
+        std::normal_distribution<float> normal;
+        for (float& value : centre_) value = normal(random);
+    }
+    // Writes rows of a block, which begins at row `first`.
+    void write(std::size_t first, std::size_t count, unsigned seed, float* out) const
+    {
+        std::mt19937_64 own(seed * 1000003ULL + first);
+        std::normal_distribution<float> noise;
+        for (std::size_t row = 0; row < count; ++row) {
+            const float* from = centre_.data() + own() % (centre_.size() / dimensions_) * dimensions_;
+            for (std::size_t d = 0; d < dimensions_; ++d) {
+                const float width = 1 / (1 + static_cast<float>(d) / 6);
+                out[row * dimensions_ + d] = (from[d] + noise(own)) * width * 40;
+            }
+        }
+    }
+
+private:
+    std::size_t dimensions_;
+    std::vector<float> centre_;
+};
+
 inline std::vector<float> generate(std::size_t rows, std::size_t n, std::size_t centres, unsigned seed,
                                    ThreadPool& pool)
 {
-    std::vector<float> centre(centres * n);
-    std::mt19937_64 random(7);
-    std::normal_distribution<float> normal;
-    for (std::size_t i = 0; i < centre.size(); ++i) centre[i] = normal(random);
+    const ClusteredRows clusters(n, centres);
     std::vector<float> out(rows * n);
-    pool.parallel_for(rows, 4096, [&](std::size_t first, std::size_t last) {
-        std::mt19937_64 own(seed * 1000003ULL + first);
-        std::normal_distribution<float> noise;
-        for (std::size_t row = first; row < last; ++row) {
-            const float* from = centre.data() + own() % centres * n;
-            for (std::size_t d = 0; d < n; ++d) {
-                const float width = 1 / (1 + static_cast<float>(d) / 6);
-                out[row * n + d] = (from[d] + noise(own)) * width * 40;
-            }
-        }
+    constexpr std::size_t block = ClusteredRows::block;
+    pool.parallel_for((rows + block - 1) / block, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t first = begin * block; first < std::min(end * block, rows); first += block)
+            clusters.write(first, std::min(block, rows - first), seed, out.data() + first * n);
     });
     return out;
 }

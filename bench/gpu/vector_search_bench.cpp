@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "../described.h"
 #include "bench_data.h"
 #include "device/context.h"
 #include "exact/exact.h"
@@ -53,23 +54,12 @@ void normalise(std::vector<float>& vectors, std::size_t dimensions)
 
 // "METHOD,NAME=NUMBER,...:EFFORT,EFFORT,..."
 struct Asked {
-    std::string label;
-    const MethodDescription* method = nullptr;
-    ParameterList options;
+    IndexChoice index;
     std::vector<std::int64_t> efforts;
 
-    explicit Asked(const std::string& text)
+    explicit Asked(const std::string& text) : index(split(text, ':').at(0))
     {
-        const std::vector<std::string> halves = split(text, ':');
-        label = halves.at(0);
-        const std::vector<std::string> items = split(label, ',');
-        method = find_description(items.at(0).c_str());
-        if (method == nullptr) throw std::invalid_argument("no method " + items[0]);
-        for (std::size_t i = 1; i < items.size(); ++i) {
-            const std::vector<std::string> option = split(items[i], '=');
-            options.set(option.at(0).c_str(), std::stoll(option.at(1)));
-        }
-        for (const std::string& effort : split(halves.at(1), ',')) efforts.push_back(std::stoll(effort));
+        for (const std::string& effort : split(split(text, ':').at(1), ',')) efforts.push_back(std::stoll(effort));
     }
 };
 
@@ -145,14 +135,14 @@ private:
 
     void build(const Asked& asked)
     {
-        const MethodFactory* method = cuda::find_method(asked.method->method);
-        const IndexShape shape = shape_of(asked.method->method);
+        const MethodFactory* method = cuda::find_method(asked.index.method->method);
+        const IndexShape shape = shape_of(asked.index.method->method);
         RowBuffer rows(data_.dimensions);
         std::vector<Tid> tids(data_.rows());
         for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
         rows.append(tids, data_.base);
         rows.sort_by_tid(&pool_);
-        const auto builder = method->make_builder(shape, asked.options);
+        const auto builder = method->make_builder(shape, asked.index.options);
         auto begin = Clock::now();
         builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool_);
         const double built = seconds_since(begin);
@@ -160,10 +150,10 @@ private:
         begin = Clock::now();
         device_ = method->make_searcher(shape, builder->effective_options(), arrays);
         feed_searcher(*builder, *device_, pool_);
-        std::printf("# %s: built in %.2f s, loaded in %.2f s, %.1f MB on the device\n", asked.label.c_str(), built,
+        std::printf("# %s: built in %.2f s, loaded in %.2f s, %.1f MB on the device\n", asked.index.text.c_str(), built,
                     seconds_since(begin), static_cast<double>(device_->residence().device_bytes) / 1e6);
         if (checked_ == 0) return;
-        cpu_ = find_method(asked.method->method)->make_searcher(shape, builder->effective_options(), arrays);
+        cpu_ = find_method(asked.index.method->method)->make_searcher(shape, builder->effective_options(), arrays);
         feed_searcher(*builder, *cpu_, pool_);
     }
 
@@ -206,7 +196,7 @@ private:
             if (run >= 2) times.push_back(seconds_since(begin));
         }
         const double seconds = median(times);
-        std::printf("%s,%lld,%zu,%.4f,%.4f,%.0f,%s\n", asked.label.c_str(), static_cast<long long>(effort), batch,
+        std::printf("%s,%lld,%zu,%.4f,%.4f,%.0f,%s\n", asked.index.text.c_str(), static_cast<long long>(effort), batch,
                     recall, 1e3 * seconds, static_cast<double>(batch) / seconds,
                     checked_ == 0 ? "-"
                     : equal       ? "equal"

@@ -1,5 +1,5 @@
 // The value of a position for a query, by the best form of its row, with the bits of the CPU
-// (methods/pqtree/stored_rows.h).
+// (methods/rows/stored_vectors.h).
 #pragma once
 
 #include <cstdint>

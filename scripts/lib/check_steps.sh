@@ -83,6 +83,24 @@ tidy_tree()
 
 check_tidy() { counted_step "clang-tidy" tidy_tree; }
 
+# The builds under sanitizers, by the names of their folders.
+sanitizers=${SANITIZE-asan tsan}
+sanitizer_flags() { case $1 in asan) echo "-DPGWARP_SANITIZE=address;undefined" ;; tsan) echo -DPGWARP_SANITIZE=thread ;; esac; }
+
+# Run a command that runs programs of a build folder: run_programs_of PATH COMMAND...
+# OpenBLAS is not built for the sanitizers: its own threads would be reported. Sanitizers need parts of the address space that
+# libraries at random addresses may take.
+run_programs_of()
+{
+    local path=$1
+    shift
+    case $path in *build/[at]san*)
+        ! setarch -R true 2>/dev/null || set -- setarch -R "$@"
+        export OPENBLAS_NUM_THREADS=1 ;;
+    esac
+    "$@"
+}
+
 # Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
 build_engine()
 {
@@ -90,31 +108,26 @@ build_engine()
     shift
     ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
-        cmake --build "$root_dir/$build" -j "$jobs" ${build_target:+--target "$build_target"}
+        run_programs_of "$build" cmake --build "$root_dir/$build" -j "$jobs" ${build_target:+--target "$build_target"}
 }
 
 run_ctest()
 {
-    # OpenBLAS is not built for the sanitizers: its own threads would be reported.
-    case $1 in *san) export OPENBLAS_NUM_THREADS=1 ;; esac
-    ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
+    run_programs_of "$1" ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
 }
 
-# Where the programs of the unit tests are, in a bundle and in a build folder.
-gpu_tests()
-{
-    if [ "$bundle" = yes ]; then echo "$root_dir/unit/gpu_tests"; else echo "$root_dir/build/check/test/gpu/gpu_tests"; fi
-}
+gpu_tests=$root_dir/build/check/test/gpu/gpu_tests
 
 # Run unit tests, one program after the other.
 run_unit_programs()
 {
-    local program
+    local program rc=0
     for program in "$@"; do
         case $program in */gpu_*) [ "$device" != cpu ] || continue ;; esac
-        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$((shard - 1)) "$program" --gtest_brief=1 ||
-            echo "FAILED PROGRAM $program"
+        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$((shard - 1)) run_programs_of "$program" "$program" --gtest_brief=1 ||
+            { echo "FAILED PROGRAM $program"; rc=1; }
     done
+    return "$rc"
 }
 
 # Run programs and count the results that gtest prints: check_unit_programs NAME PROGRAM...
@@ -132,9 +145,9 @@ check_unit_programs()
 # Build the unit tests and run them: check_unit BUILD NAME [CMAKE FLAG...]
 check_unit()
 {
-    if [ "$bundle" = yes ]; then check_unit_programs unit "$root_dir"/unit/*_tests; return; fi
     local build=$1 name=$2 line bad all
     shift 2
+    if [ "$bundle" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
     counted_step "build ($name)" build_engine "$build" "$@" || return
     step "$name" run_ctest "$build"
     line=$(grep -E 'tests passed, [0-9]+ tests? failed out of' "$step_log")
@@ -147,11 +160,11 @@ check_unit()
         count "$name" 0 1
         closing_lines+=("$name: no result")
     fi
-    [ "$device" = cpu ] || [ "$build" != build/check ] || check_unit_programs "unit on the GPU" "$(gpu_tests)"
+    [ "$device" = cpu ] || [ "$build" != build/check ] || check_unit_programs "unit on the GPU" "$gpu_tests"
 }
 
 # The kernels' tests, one a line.
-list_gpu_tests() { "$(gpu_tests)" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'; }
+list_gpu_tests() { "$gpu_tests" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'; }
 
 # Run one test under a tool, and keep its output and exit status: sanitize_test TOOL TEST
 sanitize_test()
@@ -162,7 +175,7 @@ sanitize_test()
     [ "$1" != racecheck ] || options+=(--kernel-name-exclude kernel_substring=assign_warpgroup)
     # Calls that fail on purpose (memory that is short) are the tests' own business.
     [ "$1" != memcheck ] || options+=(--report-api-errors no)
-    timeout "${SANITIZER_SECONDS:-100}" compute-sanitizer "${options[@]}" "$(gpu_tests)" --gtest_brief=1 \
+    timeout "${SANITIZER_SECONDS:-100}" compute-sanitizer "${options[@]}" "$gpu_tests" --gtest_brief=1 \
         --gtest_filter="$2" >"$log" 2>&1 || rc=$?
     if [ "$rc" -eq 124 ] && ! grep -qE '^=+ +(Error|Warning|Invalid|Uninit)' "$log"; then
         echo "UNFINISHED $2"
@@ -308,12 +321,12 @@ report_valgrind()
     awk 'BEGIN { RS = "" } { gsub(/[^\n]*(start_executor|run_executor|plan_statement|plan_as_before)[^\n]*/, "") } /pwrite64/ && /XLogInsert|XLogFlush/ { next }
         /fwrite/ && /RelationCacheInitializePhase3/ { next }
         /pgwarp/ && /(Invalid|uninitialised|Mismatched|overlap|Process terminating)/ { print FILENAME; print; print ""; n++ }
-        END { exit n > 0 }' <(sed -s 's/^==[0-9]*== *//' "$work"/valgrind/*.log)
+        END { exit n > 0 }' <(sed -s "s/^==[0-9]*== *//; s|$root_dir||" "$work"/valgrind/*.log)
 }
 
 run_valgrind()
 {
-    run_regress
+    run_regress ${REGRESS:-}
     stop_cluster
     report_valgrind || return 3
     say "no error in pgwarp's code"
@@ -368,12 +381,16 @@ check_statements_with_assertions()
 # minutes: those that are run so are few.
 check_cassert()
 {
-    counted_step "build a server with assertions" "$root_dir/scripts/build-server" 15 --cassert || return
-    use_server "$(tail -n 1 "$step_log")"
-    rm -rf "$work/stage"
-    counted_step "build and stage the extension (assertions)" stage_extension build/check $check_flags || return
-    check_regress_with "regress with assertions" ""
-    check_regress_with "regress with assertions, in parallel" "" force_parallel_mode=regress
+    if [ "$bundle" = yes ]; then
+        use_server "$root_dir/cassert"
+    else
+        counted_step "build a server with assertions" "$root_dir/scripts/build-server" 15 --cassert || return
+        use_server "$(tail -n 1 "$step_log")"
+        rm -rf "$work/stage"
+        counted_step "build and stage the extension (assertions)" stage_extension build/check $check_flags || return
+    fi
+    check_regress_with "regress with assertions" "${REGRESS:-}"
+    check_regress_with "regress with assertions, in parallel" "${REGRESS:-}" force_parallel_mode=regress
     check_regress_with "regress with assertions, without caches" "${CASSERT_TESTS:-row_address}" debug_discard_caches=1
     check_statements_with_assertions
 }

@@ -16,7 +16,7 @@ bundle=no
 if [ -x "$root_dir$pg_bin/postgres" ]; then
     bundle=yes
     pg_bin=$root_dir$pg_bin
-    export LD_LIBRARY_PATH=$root_dir/lib PATH=$root_dir/perl/bin:$PATH
+    export LD_LIBRARY_PATH=$root_dir/lib PATH=$root_dir/perl/bin:$root_dir/valgrind:$PATH VALGRIND_LIB=$root_dir/valgrind
     PERL5LIB=$(find "$root_dir/perl/usr" -maxdepth 4 -type d \( -name perl5 -o -name perl-base -o -name '5.[0-9]*' \) | paste -sd:)
     export PERL5LIB
 fi

@@ -553,6 +553,20 @@ CREATE FUNCTION bm25_query(index regclass, words text, k1 float8 DEFAULT 1.2, b 
 	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
 	RETURN bm25_query(index, pg_catalog.to_tsvector(words), k1, b);
 
+-- The name of an index is looked up by each statement: an object that a literal name is written in does not depend on the
+-- index, which a dump restores after all objects that it might stand in.
+CREATE FUNCTION bm25_query(index text, words tsvector, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, words, k1, b);
+
+CREATE FUNCTION bm25_query(index text, words tsquery, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, words, k1, b);
+
+CREATE FUNCTION bm25_query(index text, words text, k1 float8 DEFAULT 1.2, b float8 DEFAULT 0.75)
+	RETURNS bm25_query LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000
+	RETURN bm25_query(index::pg_catalog.regclass, pg_catalog.to_tsvector(words), k1, b);
+
 -- state of the engine and of the resident indexes
 
 CREATE VIEW pgwarp_status_server AS
@@ -826,6 +840,51 @@ CREATE FUNCTION matchcount_estimate(index regclass, query tsvector, k integer DE
 	AS 'MODULE_PATHNAME', 'pgwarp_estimate_set_similarity' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION matchcount_estimate(regclass, tsvector, integer) IS 'the rows that agree with a set on most hash functions, and the similarities that this tells';
 
+-- the product quantization tree
+
+CREATE FUNCTION pgwarp_pqtree_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD pqtree TYPE INDEX HANDLER pgwarp_pqtree_handler;
+
+COMMENT ON ACCESS METHOD pqtree IS 'product quantization tree with line codes and exact re-rank';
+
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING pqtree AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_ip_ops
+	FOR TYPE vector USING pqtree AS
+	OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING pqtree AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING pqtree AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+	FOR TYPE halfvec USING pqtree AS
+	OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING pqtree AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
 -- merges by the access method's handler, whatever the method is called
 
 CREATE OR REPLACE VIEW pgwarp_merge_progress AS
@@ -835,6 +894,7 @@ CREATE OR REPLACE VIEW pgwarp_merge_progress AS
 		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amhandler IN (
 			'pgwarp_exact_handler(internal)'::pg_catalog.regprocedure,
 			'pgwarp_ivfadc_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_pqtree_handler(internal)'::pg_catalog.regprocedure,
 			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure,
 			'pgwarp_matchcount_handler(internal)'::pg_catalog.regprocedure)
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d

@@ -17,6 +17,8 @@ my %searches = (
 	items_partial => [ 'id % 2 = 0', 'v', '<+>' ],
 	items_ivfadc => [ 'true', 'v', '<=>' ],
 	items_codes => [ 'true', 'v', '<#>' ],
+	items_tree => [ 'id % 5 > 0', 'v', '<=>' ],
+	items_tree_codes => [ 'id % 5 > 1', 'v', '<#>' ],
 	items_graph => [ 'id % 2 = 1', 'v', '<+>' ],
 	items_hashes => [ 'id % 3 = 1', 'v', '<+>' ],
 	items_bits => [ 'true', 'b', '<%>' ],
@@ -25,7 +27,7 @@ my %searches = (
 	items_tags => [ 'true', 'tags', '<&>' ],
 	items_traits => [ 'true', 'traits', '<&>' ]);
 my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph', 'items_note', 'items_tags', 'items_traits');
-my @approximate = ('items_ivfadc', 'items_codes', 'items_graph', 'items_hashes');
+my @approximate = ('items_ivfadc', 'items_codes', 'items_tree', 'items_tree_codes', 'items_graph', 'items_hashes');
 
 # Rows number $from to $to of `items`, as a query.
 sub row_values
@@ -51,6 +53,8 @@ sub fill_database
 		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
 		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
 		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
+		CREATE INDEX items_tree ON items USING pqtree (v vector_cosine_ops) INCLUDE (id) WHERE id % 5 > 0;
+		CREATE INDEX items_tree_codes ON items USING pqtree (v vector_ip_ops) WITH (refine = none, parts = 4, line_parts = 16) WHERE id % 5 > 1;
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
 		CREATE INDEX items_hashes ON items USING matchcount (v vector_l1_ops) WITH (lsh = rbh) WHERE id % 3 = 1;
 		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);
@@ -87,7 +91,7 @@ sub found
 sub answers
 {
 	my ($node, $db) = @_;
-	my $whole = 'SET pgwarp.ivfadc_probes = 65536; SET pgwarp.refine_factor = 100; SET pgwarp.graph_ef_search = 10000; SET pgwarp.matchcount_candidates = 65536';
+	my $whole = 'SET pgwarp.ivfadc_probes = 65536; SET pgwarp.refine_factor = 100; SET pgwarp.graph_ef_search = 10000; SET pgwarp.matchcount_candidates = 65536; SET pgwarp.pqtree_candidates = 65536';
 	return found($node, $db, 20, "SET enable_seqscan = off; SET enable_sort = off; $whole", sort keys %searches);
 }
 

@@ -91,8 +91,8 @@ sub load_grid
 	return;
 }
 
-# Such a table, items, with notes of many lengths and an index of each layout: items_exact, items_half, items_pq and
-# items_graph.
+# Such a table, items, with notes of many lengths and an index of each layout: items_exact, items_half, items_pq,
+# items_tree and items_graph.
 sub load_indexed_items
 {
 	my ($node, $rows) = @_;
@@ -101,6 +101,7 @@ sub load_indexed_items
 		SELECT setseed(0.5); ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
+		CREATE INDEX items_tree ON items USING pqtree ((v::halfvec(16)) halfvec_l2_ops) INCLUDE (note) WITH (refine = full);
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) INCLUDE (note);
 		CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
 	return;

@@ -17,7 +17,7 @@ our @EXPORT = qw(torture_size create_items start_load run_load end_load check_ro
 
 my $most_rows = 800;        # of a writer, about
 my $transactions = 2000;    # made ahead for each writer
-my @indexes = ('items_exact', 'items_half', 'items_graph', 'items_bits');
+my @indexes = ('items_exact', 'items_half', 'items_tree', 'items_graph', 'items_bits');
 # Searches of all rows must also return rows that were found late.
 my $own_order = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET pgwarp.iterative = relaxed;";
 my $row_list = "md5(coalesce(string_agg(client || '.' || id || '.' || version, ' ' ORDER BY client, id), ''))";
@@ -45,6 +45,7 @@ sub create_items
 		CREATE INDEX items_key ON items (client, id);
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops);
+		CREATE INDEX items_tree ON items USING pqtree (v vector_ip_ops);
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 		CREATE INDEX items_bits ON items USING graph ((binary_quantize(v)::bit(16)) bit_hamming_ops);
 	});
@@ -186,7 +187,8 @@ $upkeep{merges} = join '', map { "CALL pgwarp_merge('$_');\nSELECT pg_sleep(0.01
 $upkeep{builds} = join '', map {
 	"CREATE INDEX extra_a ON items USING exact (v);\nDROP INDEX extra_a;\n"
 	. "CREATE INDEX CONCURRENTLY extra_b ON items USING ivfadc (v vector_cosine_ops);\nDROP INDEX extra_b;\n"
-	. "REINDEX INDEX CONCURRENTLY items_half;\nCREATE INDEX extra_c ON items USING ivfadc (v vector_ip_ops) WITH (refine = none);\nDROP INDEX extra_c;\n"
+	. "REINDEX INDEX CONCURRENTLY items_half;\nCREATE INDEX extra_c ON items USING ivfadc ((v::halfvec(16)) halfvec_ip_ops) WITH (refine = none);\nDROP INDEX extra_c;\n"
+	. "REINDEX INDEX CONCURRENTLY items_tree;\nCREATE INDEX extra_d ON items USING pqtree ((v::halfvec(16)) halfvec_cosine_ops) WITH (refine = none);\nDROP INDEX extra_d;\n"
 } 1 .. 500;
 
 # Start all clients at once. end_load() awaits them.

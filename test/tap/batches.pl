@@ -36,8 +36,8 @@ is(status('items_v', 'abs(mean_batch_width * batches - searches) < 0.01 AND mean
 is(status('items_v', 'mean_answer_ms >= mean_device_ms AND mean_answer_ms >= mean_queue_ms'), 't', 'an answer takes as long as its batch, and the queue');
 
 # the same by other methods and of halfvec: the answers in a batch are those of single searches
-$node->safe_psql('postgres', 'ALTER DATABASE postgres SET pgwarp.ivfadc_probes = 40; ALTER DATABASE postgres SET pgwarp.graph_ef_search = 400');
-for my $kind ([ 'ivfadc', 'vector' ], [ 'graph', 'vector' ], [ 'exact', 'halfvec' ], [ 'ivfadc', 'halfvec' ], [ 'graph', 'halfvec' ])
+$node->safe_psql('postgres', 'ALTER DATABASE postgres SET pgwarp.ivfadc_probes = 40; ALTER DATABASE postgres SET pgwarp.graph_ef_search = 400; ALTER DATABASE postgres SET pgwarp.pqtree_candidates = 2000');
+for my $kind ([ 'ivfadc', 'vector' ], [ 'pqtree', 'vector' ], [ 'graph', 'vector' ], [ 'exact', 'halfvec' ], [ 'ivfadc', 'halfvec' ], [ 'pqtree', 'halfvec' ], [ 'graph', 'halfvec' ])
 {
 	my ($method, $type) = @$kind;
 	my $name = "${type}_$method";

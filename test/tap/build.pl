@@ -18,7 +18,7 @@ sub sql { return $node->safe_psql('postgres', @_) }
 load_grid($node, 'items', 20000);
 sql('UPDATE items SET v = NULL WHERE id % 7 = 0');
 sql('ALTER TABLE items SET (parallel_workers = 3)');
-for my $method ('exact', 'ivfadc')
+for my $method ('exact', 'ivfadc', 'pqtree')
 {
 	my %pages;
 	for my $workers (0, 3)

@@ -54,9 +54,9 @@ sub build
 }
 
 sql(fill('', 'items'));
-for my $method ('exact', 'ivfadc')
+for my $method ('exact', 'ivfadc', 'pqtree')
 {
-	my $form = $method eq 'exact' ? '(v)' : '(v) WITH (lists = 4, refine = full)';
+	my $form = { exact => '(v)', ivfadc => '(v) WITH (lists = 4, refine = full)', pqtree => '(v) WITH (refine = full)' }->{$method};
 	is(build(0, "items_v ON items USING $method $form"), 0, 'the leader writes alone');
 	my $alone = arrays_of($node, path_of('items_v'));
 	sql('DROP INDEX items_v');

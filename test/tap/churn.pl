@@ -79,7 +79,7 @@ sub watch
 sub log_limit
 {
 	my ($index) = @_;
-	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 32 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
+	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 32 WHEN 'pqtree' THEN 0 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
 }
 
 # Where the engine has measured the cost of delta rows, that decides: cheap ones are not merged.
@@ -136,6 +136,11 @@ sub recall_by_effort
 		my $count = sql("SELECT count(*) FROM " . ($index =~ s{_.*}{}r));
 		my $effort = info($index, "round(24.0 * (rows + delta_rows) / $count)");
 		return recall($index, $exact, "SET pgwarp.graph_ef_search = $effort;");
+	}
+	if (info($index, 'method') eq 'pqtree')
+	{
+		my $candidates = info($index, 'ceil((rows + dead_rows) * 0.03)');
+		return recall($index, $exact, "SET pgwarp.pqtree_candidates = $candidates;");
 	}
 	my $probes = info($index, "ceil((options->>'lists')::int * " . ($full ? 0.02 : 0.03) . ')');
 	return recall($index, $exact, "SET pgwarp.ivfadc_probes = $probes; SET pgwarp.refine_factor = 4;");
@@ -236,14 +241,16 @@ sql(qq{
 	INSERT INTO items SELECT i, 0, draw(i) FROM generate_series(1, $rows) i;
 	CREATE INDEX items_exact ON items USING exact (v);
 	CREATE INDEX items_ivfadc ON items USING ivfadc (v);
+	CREATE INDEX items_pqtree ON items USING pqtree (v);
 	CREATE INDEX items_graph ON items USING graph (v);
 	CREATE SEQUENCE turn;
 	CREATE TABLE loaded (id int, v vector($dimensions));
 	CREATE INDEX loaded_exact ON loaded USING exact (v);
 	CREATE INDEX loaded_ivfadc ON loaded USING ivfadc (v);
+	CREATE INDEX loaded_pqtree ON loaded USING pqtree (v);
 	CREATE INDEX loaded_graph ON loaded USING graph (v);
 });
-my %built = map { $_ => sql("SELECT pg_relation_size('$_')") } 'items_exact', 'items_ivfadc', 'items_graph';
+my %built = map { $_ => sql("SELECT pg_relation_size('$_')") } 'items_exact', 'items_ivfadc', 'items_pqtree', 'items_graph';
 
 # Twenty rows at a time get other vectors, half of them by an update, half by a removal; some rows are never committed.
 my $replace = write_script('replace', q{
@@ -258,7 +265,7 @@ INSERT INTO items SELECT -id, -1, draw(i) FROM generate_series(1, 2) i, LATERAL 
 ROLLBACK TO later;
 COMMIT;
 });
-my @items = ('items_exact', 'items_ivfadc', 'items_graph');
+my @items = ('items_exact', 'items_ivfadc', 'items_pqtree', 'items_graph');
 my ($load, $replaced, $output, %logs, %sizes);
 for my $try (0 .. $#rates)
 {
@@ -287,7 +294,7 @@ for my $index (@items)
 	cmp_ok($sizes{$index}, '<=', 4, "$index: its size stays within bounds");
 }
 is_whole('items', @items);
-compare_with_fresh('items', $_, 'items_exact', 3) for 'items_ivfadc', 'items_graph';
+compare_with_fresh('items', $_, 'items_exact', 3) for 'items_ivfadc', 'items_pqtree', 'items_graph';
 sql('ALTER TABLE items SET (autovacuum_enabled = off)');
 quiet('on');
 
@@ -297,14 +304,14 @@ my $filled = time;
 $load = start_load($insert, $rows / 20, $rates[0], \$output);
 watch($load, 'loaded_ivfadc');
 ok($load->finish, sprintf '%d rows inserted in %.0f s', $rows, time - $filled) or diag $output;
-settles('loaded', $_) for 'loaded_ivfadc', 'loaded_graph';
+settles('loaded', $_) for 'loaded_ivfadc', 'loaded_pqtree', 'loaded_graph';
 quiet('off');
 note 'loaded_ivfadc: ' . info('loaded_ivfadc', 'rows, delta_rows, options');
 cmp_ok(info('loaded_ivfadc', "(calibration->>'sample')::int"), '>', 0, 'an index of an empty table gets a calibration');
-is_whole('loaded', 'loaded_exact', 'loaded_ivfadc', 'loaded_graph');
-compare_with_fresh('loaded', $_, 'loaded_exact', 3) for 'loaded_ivfadc', 'loaded_graph';
+is_whole('loaded', 'loaded_exact', 'loaded_ivfadc', 'loaded_pqtree', 'loaded_graph');
+compare_with_fresh('loaded', $_, 'loaded_exact', 3) for 'loaded_ivfadc', 'loaded_pqtree', 'loaded_graph';
 
-sql('DROP INDEX items_ivfadc, items_graph');
+sql('DROP INDEX items_ivfadc, items_pqtree, items_graph');
 same_rows($node, 'items', 'exact answers');
 unlike(slurp_file($node->logfile), qr/(ERROR|PANIC|FATAL|WARNING): /, 'nothing to complain about in the log');
 $node->stop;

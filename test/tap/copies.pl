@@ -26,6 +26,7 @@ my $upkeep = $primary->basedir . '/upkeep.sql';
 append_to_file($upkeep, qq{CALL pgwarp_merge('items_exact');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_ivfadc');
+CALL pgwarp_merge('items_tree');
 CALL pgwarp_merge('items_graph');
 CALL pgwarp_merge('items_bits');
 CALL pgwarp_merge('items_bit_graph');

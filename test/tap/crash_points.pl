@@ -95,10 +95,11 @@ if (!list_points('fault', 'INSERT INTO items TABLE items LIMIT 1'))
 sub insert { my ($from, $to) = @_; sql("INSERT INTO items SELECT i, $vector FROM generate_series($from, $to) i"); return }
 my $next = 5_000_000;
 # Merged before, so that only the new rows are left to merge.
-sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'items_pq', 'items_graph'; insert($next, $next + 39); $next += 40; return }
+sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'items_pq', 'items_tree', 'items_graph'; insert($next, $next + 39); $next += 40; return }
 crash_at_points('items_exact', 'append (exact)', \&add_few, "CALL pgwarp_merge('items_exact')");
 crash_at_points('items_pq', 'append (ivfadc, without vectors)', \&add_few, "CALL pgwarp_merge('items_pq')");
 crash_at_points('items_half', 'append (ivfadc, included columns)', \&add_few, "CALL pgwarp_merge('items_half')");
+crash_at_points('items_tree', 'append (pqtree)', \&add_few, "CALL pgwarp_merge('items_tree')");
 crash_at_points('items_graph', 'append (graph)', \&add_few, "CALL pgwarp_merge('items_graph')");
 crash_at_points('items_half', 'compact', sub {
 	add_few();
@@ -111,6 +112,9 @@ crash_at_points('items_half', 'rebuild', sub {
 	sql("DELETE FROM items WHERE id >= 7000000; VACUUM (INDEX_CLEANUP ON) items; REINDEX INDEX items_half;
 		INSERT INTO items SELECT i, ARRAY(SELECT ((hashint8(i::bigint * 31 + d) % 1000) * (d % 3 - 1))::real / 100 - 9 FROM generate_series(1, 16) d)::vector(16)
 		FROM generate_series(7000000, 7000999) i") }, "CALL pgwarp_merge('items_half')");
+crash_at_points('items_tree', 'rebuild (pqtree)', sub {
+	sql("DELETE FROM items WHERE id >= 7000000; VACUUM (INDEX_CLEANUP ON) items; REINDEX INDEX items_tree;
+		INSERT INTO items SELECT i, $vector FROM generate_series(7000000, 7002999) i") }, "CALL pgwarp_merge('items_tree')");
 sql('DELETE FROM items WHERE id >= 7000000');
 sql("CREATE TABLE cleared (id int, v vector(64)); CREATE INDEX cleared_v ON cleared USING exact (v)");
 crash_at_points('cleared_v', 'clear and sweep', sub {
@@ -159,7 +163,8 @@ sql('CREATE TABLE streamed (id int, v vector(1500)); ALTER TABLE streamed ALTER 
 crash_at_points('streamed_v', 'merge to the front', sub { sql('REINDEX INDEX streamed_v; UPDATE streamed SET v = array_fill(random()::real, ARRAY[1500])::vector') }, 'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) streamed');
 cmp_ok($passed{'merge: log\'s page moved'} // 0, '>=', 8, 'it moves the pages that logs end with');
 crash_at_points('items_exact', 'CREATE INDEX', sub { }, 'CREATE INDEX extra ON items USING ivfadc (v) INCLUDE (id); DROP INDEX extra');
-for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v', 'unplaced_v', 'titled_title', 'tagged_tags', 'tagged_words', 'tagged_signed', 'streamed_v')
+crash_at_points('items_exact', 'CREATE INDEX (pqtree)', sub { }, 'CREATE INDEX extra ON items USING pqtree (v) INCLUDE (id); DROP INDEX extra');
+for my $index ('items_exact', 'items_half', 'items_pq', 'items_tree', 'items_graph', 'cleared_v', 'wide_v', 'unplaced_v', 'titled_title', 'tagged_tags', 'tagged_words', 'tagged_signed', 'streamed_v')
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 	is($rc, 0, "$index: whole in the end") or diag $err;
@@ -176,6 +181,7 @@ sql('CREATE TABLE queries AS SELECT id, v FROM items ORDER BY id LIMIT 20');
 my @talks = (
 	[ 'search after a load', "SELECT FROM pgwarp_release('items_exact'); SET enable_seqscan = off; $near" ],
 	[ 'search of an ivfadc index', "SELECT FROM pgwarp_release('items_half'); SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <=> array_fill(4, ARRAY[16])::vector LIMIT 7) s" ],
+	[ 'search of a pqtree index', "SELECT FROM pgwarp_release('items_tree'); SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v::halfvec(16) <-> array_fill(4, ARRAY[16])::halfvec LIMIT 7) s" ],
 	[ 'search of a graph index', "SELECT FROM pgwarp_release('items_graph'); SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <+> array_fill(4, ARRAY[16])::vector LIMIT 7) s" ],
 	[ 'every row', "SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> array_fill(4, ARRAY[16])::vector) s" ],
 	[ 'rows from the log', "BEGIN; INSERT INTO items SELECT -1, array_fill(4, ARRAY[16])::vector; SET LOCAL enable_seqscan = off; $near; ROLLBACK" ],

@@ -17,7 +17,7 @@ my $node = new_cluster('isolation', 'autovacuum' => 'on', 'autovacuum_naptime' =
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-my @indexes = ('items_exact', 'items_ivfadc', 'items_graph', 'items_included');
+my @indexes = ('items_exact', 'items_ivfadc', 'items_pqtree', 'items_graph', 'items_included');
 
 sub is_whole
 {
@@ -31,6 +31,7 @@ load_grid($node, 'items', 3000);
 sql(q{
 	CREATE INDEX items_exact ON items USING exact (v);
 	CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops);
+	CREATE INDEX items_pqtree ON items USING pqtree ((v::halfvec(16)) halfvec_cosine_ops);
 	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	CREATE INDEX items_included ON items USING exact (v vector_ip_ops) INCLUDE (id);
 	CREATE SEQUENCE ids START 10001;
@@ -90,10 +91,12 @@ my @scripts = (
 		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <=> (SELECT draw(1)) LIMIT 20) s;
 		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> (SELECT draw(1)) LIMIT 20) s;
 		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <+> (SELECT draw(1)) LIMIT 20) s;
+		SELECT count(*) FROM (SELECT id FROM items ORDER BY v::halfvec(16) <=> (SELECT draw(1)::halfvec) LIMIT 20) s;
 	} ],
 	[ 'join', 10, q{
 		SELECT count(*) FROM (SELECT draw(i) v FROM generate_series(1, 30) i OFFSET 0) q, LATERAL (SELECT id FROM items ORDER BY items.v <-> q.v LIMIT 5) n;
 		SELECT count(*) FROM knn_search('items_ivfadc', (SELECT array_agg(draw(i)) FROM generate_series(1, 10) i), 5);
+		SELECT count(*) FROM knn_search('items_pqtree', (SELECT array_agg(draw(i)::halfvec) FROM generate_series(1, 10) i), 5);
 	} ],
 	# Every form of search returns the same rows under one snapshot, also later.
 	[ 'snapshot', 15, q{
@@ -106,13 +109,15 @@ my @scripts = (
 	} ],
 	[ 'vacuum', 2, "VACUUM (INDEX_CLEANUP ON) items;\n" ],
 	[ 'merge', 6, q{
-		\set which random(1, 4)
+		\set which random(1, 5)
 		\if :which = 1
 		CALL pgwarp_merge('items_exact');
 		\elif :which = 2
 		CALL pgwarp_merge('items_ivfadc');
 		\elif :which = 3
 		CALL pgwarp_merge('items_graph');
+		\elif :which = 4
+		CALL pgwarp_merge('items_pqtree');
 		\else
 		CALL pgwarp_merge('items_included');
 		\endif
@@ -221,6 +226,7 @@ write_skew('plain scan, merges', "SELECT id $missing", sub { merge_all() });
 write_skew('plain scan, merges and VACUUM', "SELECT id $missing", sub { sql('DELETE FROM items WHERE id IN (SELECT id FROM items ORDER BY id LIMIT 400)'); sql('VACUUM (INDEX_CLEANUP ON) items'); merge_all() });
 write_skew('index-only scan, merges', 'SELECT id FROM items ORDER BY v <#> ' . $far->(1000) . ' LIMIT 1', sub { merge_all() });
 write_skew('ivfadc, merges', 'SELECT id FROM items ORDER BY v <=> ' . $far->(1000) . ' LIMIT 1', sub { merge_all() });
+write_skew('pqtree, merges', 'SELECT id FROM items ORDER BY v::halfvec(16) <=> ' . $far->(1000) . '::halfvec LIMIT 1', sub { merge_all() });
 is_whole('at the end');
 same_rows($node, 'items', 'exact answers at the end');
 $node->stop;

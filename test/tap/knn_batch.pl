@@ -339,6 +339,16 @@ compare('ivfadc', 'read', $queries, 0.2, 0.5);
 compare('ivfadc, writing', 'write', $queries / 4, 0.21, 0.4);
 compare('ivfadc, by cursors', 'cursor', $queries / 4, 0.22, 0.7);
 compare_beside_writers('ivfadc, beside writers', $queries / 4, 0.23);
+$node->safe_psql('postgres', q{
+	DROP INDEX items_v_idx; DROP INDEX parts_v_idx; DELETE FROM items WHERE id > 5000;
+	CREATE INDEX ON items USING pqtree (v); CREATE INDEX ON parts USING pqtree (v);
+	SELECT setseed(0.25); INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;
+	ALTER DATABASE postgres SET pgwarp.pqtree_candidates = 65536;
+});
+compare('pqtree', 'read', $queries / 2, 0.24, 0.5);
+compare('pqtree, writing', 'write', $queries / 4, 0.25, 0.4);
+compare('pqtree, by cursors', 'cursor', $queries / 4, 0.26, 0.7);
+compare_beside_writers('pqtree, beside writers', $queries / 4, 0.27);
 # With the largest effort approximate searches find the same rows for any size of the first search.
 my $more_rows = 'INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;';
 $node->safe_psql('postgres', qq{
@@ -357,9 +367,9 @@ $database = 'halves';
 $node->safe_psql('postgres', "CREATE DATABASE halves");
 $node->safe_psql('halves', 'CREATE EXTENSION pgwarp');
 $node->safe_psql('halves', s/\bvector\b/halfvec/gr) for @setup;
-$node->safe_psql('halves', "ALTER DATABASE halves SET pgwarp.$_") for 'ivfadc_probes = 65536', 'refine_factor = 100', 'graph_ef_search = 65536';
+$node->safe_psql('halves', "ALTER DATABASE halves SET pgwarp.$_") for 'ivfadc_probes = 65536', 'refine_factor = 100', 'graph_ef_search = 65536', 'pqtree_candidates = 65536';
 my $seed = 0.4;
-for my $index ('exact (v)', 'ivfadc (v) WITH (lists = 10)', 'graph (v)')
+for my $index ('exact (v)', 'ivfadc (v) WITH (lists = 10)', 'pqtree (v)', 'graph (v)')
 {
 	my ($method) = $index =~ /^(\w+)/;
 	$node->safe_psql('halves', qq{

@@ -46,7 +46,7 @@ sub rows_after_waiting
 
 my $truth = rows_after_waiting('none');
 unlike($truth, qr/^(3|10)\|/m, 'rows that no longer pass are left out');
-for my $method ('exact', 'graph', 'ivfadc')
+for my $method ('exact', 'graph', 'ivfadc', 'pqtree')
 {
 	is(rows_after_waiting($method), $truth, "$method: rows that changed while FOR UPDATE waited");
 }

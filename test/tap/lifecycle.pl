@@ -85,6 +85,7 @@ for my $method (methods($node))
 load_grid($node, 'dumped', 1000);
 sql("CREATE INDEX dumped_exact ON dumped USING exact (v vector_cosine_ops) WITH (vectors = half);
 	CREATE INDEX dumped_ivfadc ON dumped USING ivfadc (v) WITH (lists = 20, refine = full);
+	CREATE INDEX dumped_pqtree ON dumped USING pqtree ((v::halfvec(16)) halfvec_ip_ops) INCLUDE (id) WITH (parts = 4, k1 = 8, k2 = 2, line_parts = 8, refine = none, recall = 0.9);
 	CREATE INDEX dumped_graph ON dumped USING graph (v vector_ip_ops) WITH (degree = 16, vectors = half)");
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, '-t', 'dumped', $node->connstr('postgres') ], 'pg_dump');

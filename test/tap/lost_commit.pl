@@ -15,7 +15,7 @@ my $node = new_cluster('lost', 'synchronous_commit' => 'off', 'wal_writer_delay'
 	'shared_buffers' => "'128MB'", 'wal_buffers' => "'16MB'", 'bgwriter_lru_maxpages' => 0);
 load_grid($node, 'items', 1000);
 $node->safe_psql('postgres', 'CREATE INDEX items_v ON items USING exact (v); CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops);
-	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
+	CREATE INDEX items_tree ON items USING pqtree (v vector_ip_ops); CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	ALTER TABLE items SET (autovacuum_enabled = off); CHECKPOINT');
 my $marker = 'array_fill(777, ARRAY[16])::vector';
 my $search = "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <-> $marker LIMIT 1";
@@ -54,19 +54,20 @@ for my $round (1 .. 6)
 	$node->safe_psql('postgres', "INSERT INTO items SELECT 200000 + $round * 1000 + i, ARRAY(SELECT (hashint8($round * 7919 + i * 16 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)
 		FROM generate_series(1, 200) i; SET synchronous_commit = on; CREATE TABLE flush_$round ()");
 	my $writer = stop_wal_writer();
-	my $generation = $node->safe_psql('postgres', "SELECT string_agg(rows || '/' || delta_rows || '/' || dead_rows, ' ') FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_graph')) v (i), pgwarp_index_info(i)");
-	$node->safe_psql('postgres', $kind eq 'merge' ? "CALL pgwarp_merge('items_v'); CALL pgwarp_merge('items_half'); CALL pgwarp_merge('items_graph')"
+	my $generation = $node->safe_psql('postgres', "SELECT string_agg(rows || '/' || delta_rows || '/' || dead_rows, ' ') FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_tree'), ('items_graph')) v (i), pgwarp_index_info(i)");
+	$node->safe_psql('postgres', $kind eq 'merge' ? "CALL pgwarp_merge('items_v'); CALL pgwarp_merge('items_half'); CALL pgwarp_merge('items_tree'); CALL pgwarp_merge('items_graph')"
 		: "DELETE FROM items WHERE id % 13 = $round; VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) items");
-	$node->safe_psql('postgres', "$in_order $everything ORDER BY v <-> $marker) s; $everything ORDER BY v <=> $marker) s; $everything ORDER BY v <+> $marker) s");
+	$node->safe_psql('postgres', "$in_order $everything ORDER BY v <-> $marker) s; $everything ORDER BY v <=> $marker) s; $everything ORDER BY v <#> $marker) s; $everything ORDER BY v <+> $marker) s");
 	crash_under_engine($writer);
-	my $kept = $node->safe_psql('postgres', "SELECT string_agg(rows || '/' || delta_rows || '/' || dead_rows, ' ') FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_graph')) v (i), pgwarp_index_info(i)");
+	my $kept = $node->safe_psql('postgres', "SELECT string_agg(rows || '/' || delta_rows || '/' || dead_rows, ' ') FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_tree'), ('items_graph')) v (i), pgwarp_index_info(i)");
 	$lost{$kind}++ if $kept eq $generation;
 	my $truth = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; $everything) s");
 	is($node->safe_psql('postgres', "$in_order $everything ORDER BY v <-> $marker) s"), $truth, "$kind, round $round: the exact index returns every row");
 	is($node->safe_psql('postgres', "$in_order $everything ORDER BY v <=> $marker) s"), $truth, "$kind, round $round: the ivfadc index returns every row");
+	is($node->safe_psql('postgres', "$in_order $everything ORDER BY v <#> $marker) s"), $truth, "$kind, round $round: the pqtree index returns every row");
 	is($node->safe_psql('postgres', "$in_order $everything ORDER BY v <+> $marker) s"), $truth, "$kind, round $round: the graph index returns every row");
 	same_rows($node, 'items', "$kind, round $round: exact answers are the table's");
-	is($node->safe_psql('postgres', "SELECT count(*) FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_graph')) v (i), pgwarp_check(i, true)"), 3, "$kind, round $round: the indexes are whole");
+	is($node->safe_psql('postgres', "SELECT count(*) FROM (VALUES ('items_v'::regclass), ('items_half'), ('items_tree'), ('items_graph')) v (i), pgwarp_check(i, true)"), 4, "$kind, round $round: the indexes are whole");
 }
 cmp_ok($lost{VACUUM} // 0, '>', 0, ($lost{VACUUM} // 0) . ' of 3 VACUUMs were lost');
 cmp_ok($lost{merge} // 0, '>', 0, ($lost{merge} // 0) . ' of 3 merges were lost');

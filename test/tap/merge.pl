@@ -16,7 +16,7 @@ my $primary = new_cluster('merge', 'autovacuum' => 'off', 'max_wal_senders' => 4
 
 sub sql { return $primary->safe_psql('postgres', @_) }
 
-my @indexes = ('items_exact', 'items_half', 'items_pq', 'items_graph');
+my @indexes = ('items_exact', 'items_half', 'items_pq', 'items_tree', 'items_graph');
 my $vector = "ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)";
 
 # Insert rows with these numbers.
@@ -44,7 +44,7 @@ sub healthy
 		my ($rc, $out, $err) = $node->psql('postgres', "SELECT live_rows >= $rows FROM pgwarp_check('$index', true)");
 		push @live, $rc == 0 ? $out : $err;
 	}
-	is("@live", 't t t t', "$name: indexes are whole");
+	is("@live", 't t t t t', "$name: indexes are whole");
 	return;
 }
 
@@ -106,6 +106,7 @@ DELETE FROM items WHERE ctid = (SELECT ctid FROM items OFFSET :n % 500 LIMIT 1);
 my $maintain = $primary->basedir . '/maintain.sql';
 append_to_file($maintain, qq{CALL pgwarp_merge('items_exact');
 CALL pgwarp_merge('items_half');
+CALL pgwarp_merge('items_tree');
 CALL pgwarp_merge('items_graph');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_pq');
@@ -149,14 +150,15 @@ cmp_ok($cancelled, '>', 0, "$cancelled merges were cancelled");
 healthy($primary, 'cancelled');
 merge_all() for 1 .. 3;
 is(sql("SELECT string_agg(unused_pages::text, ' ') FROM (VALUES " . join(', ', map { "('$_'::regclass)" } @indexes) . ') v (i), pgwarp_check(i)'),
-	'0 0 0 0', 'no page is lost');
+	'0 0 0 0 0', 'no page is lost');
 same_rows($primary, 'items', 'cancelled: exact answers');
 
 # Size under delete-all, vacuum, reinsert.
 sql('CREATE TABLE cycled (id int, v vector(64)); CREATE TABLE source AS SELECT i id, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 64) d)::vector(64) v FROM generate_series(1, 4000) i;
 	INSERT INTO cycled TABLE source; CREATE INDEX cycled_exact ON cycled USING exact (v); CREATE INDEX cycled_ivfadc ON cycled USING ivfadc (v);
+	CREATE INDEX cycled_pqtree ON cycled USING pqtree (v);
 	CREATE INDEX cycled_graph ON cycled USING graph (v)');
-my @cycled = ('cycled_exact', 'cycled_ivfadc', 'cycled_graph');
+my @cycled = ('cycled_exact', 'cycled_ivfadc', 'cycled_pqtree', 'cycled_graph');
 my %fresh = map { $_ => sql("SELECT pg_relation_size('$_')") } @cycled;
 my %sizes;
 for my $cycle (1 .. 10)
@@ -180,8 +182,9 @@ for my $index (@cycled)
 # WAL of a merge of one row in a hundred.
 sql('CREATE TABLE logged (id int, v vector(64)); INSERT INTO logged SELECT s.id + g, v FROM source s, generate_series(1, 5) g;
 	CREATE INDEX logged_exact ON logged USING exact (v); CREATE INDEX logged_ivfadc ON logged USING ivfadc (v);
+	CREATE INDEX logged_pqtree ON logged USING pqtree (v);
 	CREATE INDEX logged_graph ON logged USING graph (v); INSERT INTO logged TABLE source LIMIT 200');
-for my $index ('logged_exact', 'logged_ivfadc', 'logged_graph')
+for my $index ('logged_exact', 'logged_ivfadc', 'logged_pqtree', 'logged_graph')
 {
 	sql("CHECKPOINT; ALTER SYSTEM SET wal_consistency_checking = ''; SELECT pg_reload_conf()");
 	my $before = sql('SELECT pg_current_wal_insert_lsn()');

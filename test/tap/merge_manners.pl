@@ -72,13 +72,13 @@ is(in_logs('unwatched_v'), 3000, 'a table without autovacuum is left alone');
 sql('DROP TABLE unwatched');
 
 # The finished steps of a cancelled merge stay.
-sql('CREATE INDEX items_ivfadc ON items USING ivfadc (v)');
+sql('CREATE INDEX items_ivfadc ON items USING ivfadc (v); CREATE INDEX items_pqtree ON items USING pqtree (v vector_cosine_ops)');
 configure_server('pgwarp.merge_worker' => 'off');
 insert('items', 4000);
-for my $index ('items_v', 'items_ivfadc')
+for my $index ('items_v', 'items_ivfadc', 'items_pqtree')
 {
 	# A step of a tenth of the rows takes long enough to be seen.
-	my $pause = $index eq 'items_v' ? '20ms' : '1ms';
+	my $pause = { items_v => '20ms', items_ivfadc => '1ms', items_pqtree => '5ms' }->{$index};
 	for my $try (1 .. 3)
 	{
 		my $before = in_logs($index);
@@ -98,7 +98,8 @@ for my $index ('items_v', 'items_ivfadc')
 	is(sql("SELECT live_rows, unused_pages FROM pgwarp_check('$index', true)"), '10000|0', "$index: whole");
 }
 cmp_ok(sql("SELECT pgwarp_recall('items_ivfadc', 10, 200)"), '>', 0.9, 'recall after a merge in steps');
-sql('DROP INDEX items_ivfadc');
+cmp_ok(sql("SELECT pgwarp_recall('items_pqtree', 10, 200)"), '>', 0.9, 'recall of pqtree after a merge in steps');
+sql('DROP INDEX items_ivfadc, items_pqtree');
 same_rows($node, 'items', 'exact answers');
 
 # No VACUUM waits for the snapshot of a merge; and the progress of a merge can be watched.

@@ -30,11 +30,11 @@ sub insert
 }
 
 load_grid($node, 'items', 2000);
-sql('ALTER TABLE items DROP CONSTRAINT items_pkey; CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v)');
+sql('ALTER TABLE items DROP CONSTRAINT items_pkey; CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v); CREATE INDEX items_pqtree ON items USING pqtree (v)');
 $node->append_conf('postgresql.conf', 'pgwarp.merge_worker = off');
 $node->reload;
 insert(6000);
-is(in_logs($_), 6000, "$_: nothing is merged without the worker") for 'items_exact', 'items_ivfadc';
+is(in_logs($_), 6000, "$_: nothing is merged without the worker") for 'items_exact', 'items_ivfadc', 'items_pqtree';
 $node->append_conf('postgresql.conf', 'pgwarp.merge_worker = on');
 $node->reload;
 
@@ -44,18 +44,18 @@ for my $round (1 .. 15)
 {
 	insert(4000);
 	sleep 1;
-	for my $index ('items_exact', 'items_ivfadc')
+	for my $index ('items_exact', 'items_ivfadc', 'items_pqtree')
 	{
 		$merged{$index} = 1 if in_logs($index) < 6000;
 	}
-	last if keys %merged == 2;
+	last if keys %merged == 3;
 }
-ok($merged{$_}, "$_: a worker merged it") for 'items_exact', 'items_ivfadc';
+ok($merged{$_}, "$_: a worker merged it") for 'items_exact', 'items_ivfadc', 'items_pqtree';
 is(sql("SELECT count(*) FROM pg_stat_all_tables WHERE relname = 'items' AND autovacuum_count > 0"), 0, 'without autovacuum');
 $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgwarp merge'") or die 'a worker does not end';
 my $rows = sql('SELECT count(*) FROM items');
-is(sql("SELECT live_rows FROM pgwarp_check('$_', true)"), $rows, "$_: whole") for 'items_exact', 'items_ivfadc';
-sql('DROP INDEX items_ivfadc');
+is(sql("SELECT live_rows FROM pgwarp_check('$_', true)"), $rows, "$_: whole") for 'items_exact', 'items_ivfadc', 'items_pqtree';
+sql('DROP INDEX items_ivfadc, items_pqtree');
 same_rows($node, 'items', 'exact answers');
 $node->stop;
 done_testing();

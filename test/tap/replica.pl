@@ -25,7 +25,7 @@ my $row = 'ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM g
 sql("CREATE TABLE items (id int PRIMARY KEY, v vector(16)) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.02);
 	INSERT INTO items SELECT i, $row FROM generate_series(1, 6000) i; CREATE TABLE probes AS SELECT i AS id, $row AS v FROM generate_series(20001, 20100) i;
 	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) WITH (lists = 40);
-	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
+	CREATE INDEX items_pqtree ON items USING pqtree (v vector_ip_ops) WITH (parts = 2); CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	SELECT pg_create_physical_replication_slot('standby', true)");
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('replica_standby');
@@ -49,13 +49,15 @@ DELETE FROM items WHERE ctid = (SELECT ctid FROM items WHERE id > 6000 LIMIT 1);
 my $maintain = script('maintain', "CALL pgwarp_merge('items_exact');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_ivfadc');
+CALL pgwarp_merge('items_pqtree');
 CALL pgwarp_merge('items_graph');
 ");
-my $define = script('define', "CREATE INDEX another ON items USING ivfadc (v vector_ip_ops) WITH (codes = int8);
+my $define = script('define', "CREATE INDEX another ON items USING ivfadc ((v::halfvec(16)) halfvec_ip_ops) WITH (codes = int8);
 SELECT pg_sleep(0.05);
 REINDEX INDEX items_exact;
 DROP INDEX another;
 REINDEX INDEX items_ivfadc;
+REINDEX INDEX items_pqtree;
 SELECT pg_sleep(0.2);
 ");
 # Compares an index's answer with that of a plan without it, in one snapshot: whether they are the same, how many of ten
@@ -66,6 +68,8 @@ my $search = script('search', "SET enable_seqscan = off;\n" . "SELECT 'exact', a
 	(SELECT bool_or(id < 0) FROM (SELECT id FROM items i ORDER BY i.v <-> $corner LIMIT 5) s) AS seen FROM (SELECT $random OFFSET 0) q (v)) found;
 SELECT 'recall', cardinality(ARRAY((SELECT id FROM items i ORDER BY i.v <=> q.v LIMIT 10) INTERSECT
 	(SELECT id FROM items i ORDER BY (i.v <=> q.v) + 0 LIMIT 10))) FROM (SELECT $random OFFSET 0) q (v);
+SELECT 'recall', cardinality(ARRAY((SELECT id FROM items i ORDER BY i.v <#> q.v LIMIT 10) INTERSECT
+	(SELECT id FROM items i ORDER BY (i.v <#> q.v) + 0 LIMIT 10))) FROM (SELECT $random OFFSET 0) q (v);
 SELECT 'recall', cardinality(ARRAY((SELECT id FROM items i ORDER BY i.v <+> q.v LIMIT 10) INTERSECT
 	(SELECT id FROM items i ORDER BY (i.v <+> q.v) + 0 LIMIT 10))) FROM (SELECT $random OFFSET 0) q (v);\n" x 20);
 # A session that searches twice under one snapshot gets the same rows, and delays replay.
@@ -155,7 +159,7 @@ sub same_answers
 sub whole
 {
 	my ($node, $name) = @_;
-	my $query = "SELECT bool_and(live_rows >= (SELECT count(*) FROM items)) FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_graph')) v (i), pgwarp_check(i, true)";
+	my $query = "SELECT bool_and(live_rows >= (SELECT count(*) FROM items)) FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_pqtree'), ('items_graph')) v (i), pgwarp_check(i, true)";
 	is($node->safe_psql('postgres', $query), 't', "$name: pgwarp_check");
 	return;
 }

@@ -18,7 +18,7 @@ fill_database($node, 'postgres');
 whole($node, 'postgres', 'at first');
 
 for my $statement ('VACUUM FULL items', 'CLUSTER items USING items_pkey', 'REINDEX TABLE items', 'REINDEX TABLE CONCURRENTLY items',
-	'REINDEX INDEX CONCURRENTLY items_ivfadc', 'ALTER TABLE items SET UNLOGGED', 'ALTER TABLE items SET LOGGED',
+	'REINDEX INDEX CONCURRENTLY items_ivfadc', 'REINDEX INDEX CONCURRENTLY items_tree', 'ALTER TABLE items SET UNLOGGED', 'ALTER TABLE items SET LOGGED',
 	'ALTER TABLE items ALTER note TYPE varchar(100)', 'ALTER TABLE items ALTER v TYPE vector(16) USING v * array_fill(2, ARRAY[16])::vector')
 {
 	sql("DELETE FROM items WHERE id > 3000 OR id % 37 = 3; INSERT INTO items", row_values(3001, 3020));
@@ -44,7 +44,7 @@ is(sql("BEGIN; TRUNCATE items; SET enable_seqscan = off; SELECT count(*) FROM (S
 same_answers_as($before, $node, 'postgres', 'TRUNCATE, rolled back');
 sql('CREATE TABLE kept AS TABLE items; TRUNCATE items');
 is(answers($node, 'postgres') =~ tr/0-9//, 0, 'nothing is found in an empty table');
-is(sql("SELECT string_agg(live_rows || ' ' || dead_rows, ', ') FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_graph')) v (i), pgwarp_check(i, true)"), '0 0, 0 0, 0 0', 'empty indexes');
+is(sql("SELECT string_agg(live_rows || ' ' || dead_rows, ', ') FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_tree'), ('items_graph')) v (i), pgwarp_check(i, true)"), '0 0, 0 0, 0 0, 0 0', 'empty indexes');
 sql('INSERT INTO items TABLE kept; VACUUM items');
 whole($node, 'postgres', 'filled again');
 is(sql("BEGIN; CREATE TABLE fresh (v vector(2)); CREATE INDEX fresh_v ON fresh USING exact (v); INSERT INTO fresh VALUES ('[1,2]'); SET enable_seqscan = off;
@@ -57,7 +57,7 @@ sql('ALTER TABLE items SET UNLOGGED');
 whole($node, 'postgres', 'unlogged');
 $node->stop('immediate');
 $node->start;
-is(sql("SELECT count(*) FROM items; SELECT sum(live_rows) FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_codes'), ('items_graph')) v (i), pgwarp_check(i, true)"), "0\n0", 'unlogged, after a crash');
+is(sql("SELECT count(*) FROM items; SELECT sum(live_rows) FROM (VALUES ('items_exact'::regclass), ('items_ivfadc'), ('items_codes'), ('items_tree'), ('items_graph')) v (i), pgwarp_check(i, true)"), "0\n0", 'unlogged, after a crash');
 is(answers($node, 'postgres') =~ tr/0-9//, 0, 'unlogged, after a crash: nothing is found');
 sql('INSERT INTO items TABLE kept; VACUUM items');
 whole($node, 'postgres', 'unlogged, filled after a crash');
@@ -68,15 +68,15 @@ $node->start;
 same_answers_as($before, $node, 'postgres', 'logged again, after a crash');
 
 # Temporary tables: rows kept, deleted at commit, and the same name in two sessions.
-my $temporary = "CREATE TEMP TABLE own (id int, v vector(2)) ON COMMIT %s; CREATE INDEX own_exact ON own USING exact (v); CREATE INDEX own_ivfadc ON own USING ivfadc (v vector_cosine_ops); CREATE INDEX own_graph ON own USING graph (v vector_ip_ops); SET enable_seqscan = off";
+my $temporary = "CREATE TEMP TABLE own (id int, v vector(2)) ON COMMIT %s; CREATE INDEX own_exact ON own USING exact (v); CREATE INDEX own_ivfadc ON own USING ivfadc (v vector_cosine_ops); CREATE INDEX own_graph ON own USING graph (v vector_ip_ops); CREATE INDEX own_pqtree ON own USING pqtree ((v::halfvec(2)) halfvec_ip_ops); SET enable_seqscan = off";
 my $nearest = "SELECT string_agg(id::text, ',') FROM (SELECT id FROM own ORDER BY v <-> '[0,0]' LIMIT 3) s";
 my @sessions = map { $node->background_psql('postgres') } 1 .. 2;
 $_->query_safe(sprintf($temporary, 'PRESERVE ROWS')) for @sessions;
 $sessions[$_]->query_safe("INSERT INTO own SELECT $_ * 1000 + i, ARRAY[i, i]::vector FROM generate_series(1, 500) i; DELETE FROM own WHERE id % 1000 = 2; VACUUM own") for 0, 1;
 is($sessions[0]->query_safe($nearest), '1,3,4', 'a temporary table');
 is($sessions[1]->query_safe($nearest), '1001,1003,1004', 'a temporary table of another session');
-is($sessions[0]->query_safe("CALL pgwarp_merge('own_exact'); CALL pgwarp_merge('own_graph'); INSERT INTO own VALUES (7777, '[0.5,0]'); $nearest"), '7777,1,3', 'a temporary table, merged');
-is($sessions[0]->query_safe("SELECT string_agg(live_rows::text, ' ') FROM (VALUES ('own_exact'::regclass), ('own_ivfadc'), ('own_graph')) v (i), pgwarp_check(i, true)"), '500 500 500', 'a temporary table: pgwarp_check');
+is($sessions[0]->query_safe("CALL pgwarp_merge('own_exact'); CALL pgwarp_merge('own_graph'); CALL pgwarp_merge('own_pqtree'); INSERT INTO own VALUES (7777, '[0.5,0]'); $nearest"), '7777,1,3', 'a temporary table, merged');
+is($sessions[0]->query_safe("SELECT string_agg(live_rows::text, ' ') FROM (VALUES ('own_exact'::regclass), ('own_ivfadc'), ('own_graph'), ('own_pqtree')) v (i), pgwarp_check(i, true)"), '500 500 500 500', 'a temporary table: pgwarp_check');
 is($sessions[1]->query_safe("TRUNCATE own; INSERT INTO own VALUES (5, '[5,5]'); $nearest"), '5', 'a temporary table, truncated');
 $_->quit for @sessions;
 is(sql(sprintf($temporary, 'DELETE ROWS') . "; BEGIN; INSERT INTO own VALUES (1, '[1,1]'), (2, '[2,2]'); $nearest; COMMIT; $nearest; BEGIN; INSERT INTO own VALUES (3, '[3,3]'); $nearest; COMMIT; SELECT live_rows FROM pgwarp_check('own_exact', true)"),

@@ -32,6 +32,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id, kind);
 	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	CREATE INDEX items_ivfadc ON items USING ivfadc (h halfvec_cosine_ops);
+	CREATE INDEX items_pqtree ON items USING pqtree (h halfvec_ip_ops) INCLUDE (id);
 	CREATE INDEX items_bits ON items USING graph (b bit_hamming_ops);
 	CREATE INDEX items_kind ON items (kind);
 	CREATE TABLE parts (id int, kind int, v vector(4)) PARTITION BY LIST (kind);
@@ -136,6 +137,6 @@ sub read_faults
 my ($crashes, $internal) = read_faults($node->logfile);
 is(join('', @$crashes), '', 'the server did not crash, and no distance was wrong');
 is(join("\n", @$internal), '', 'no internal error');
-is($node->safe_psql('postgres', "SELECT live_rows > 0 FROM pgwarp_check('$_', true)"), 't', "$_ is whole") for 'items_exact', 'items_graph', 'items_ivfadc', 'items_bits';
+is($node->safe_psql('postgres', "SELECT live_rows > 0 FROM pgwarp_check('$_', true)"), 't', "$_ is whole") for 'items_exact', 'items_graph', 'items_ivfadc', 'items_pqtree', 'items_bits';
 $node->stop;
 done_testing();

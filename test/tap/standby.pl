@@ -18,7 +18,7 @@ $standby->init_from_backup($primary, $backup, has_streaming => 1);
 $standby->start;
 
 load_grid($primary, 'items', 2000);
-$primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops);
+$primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops); CREATE INDEX items_pqtree ON items USING pqtree (v vector_ip_ops);
 	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	ALTER TABLE items ADD title text GENERATED ALWAYS AS (md5(id::text)) STORED; CREATE INDEX items_title ON items USING matchcount (title);
 	ALTER TABLE items ADD digits text[] GENERATED ALWAYS AS (string_to_array(id::text, NULL)) STORED; CREATE INDEX items_digits ON items USING matchcount (digits);
@@ -34,6 +34,7 @@ my %queries = (
 	attributes => "SET enable_seqscan = off; SELECT id FROM items ORDER BY attributes('id', id, 'first', left(title, 1)) <&> 'id:[100,200] first:{a,b,c}' LIMIT 30",
 	documents => "SET enable_seqscan = off; SELECT id, words <&> bm25_query('items_words', '1 3 7'::tsvector) FROM items ORDER BY words <&> bm25_query('items_words', '1 3 7'::tsvector) LIMIT 30",
 	signatures => "SET enable_seqscan = off; SELECT id, digits <%> '{1,3,7}' FROM items ORDER BY digits <%> '{1,3,7}' LIMIT 30",
+	pqtree => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <#> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30",
 	ivfadc => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <=> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30");
 
 for my $cycle (1 .. 5)

@@ -50,9 +50,10 @@ sql("CREATE TABLE items (id int, v vector(16), note text);
 
 # The crash tears every page that was changed since the last checkpoint.
 {
-	my @all = ('t_exact', 't_half', 't_pq', 't_graph');
+	my @all = ('t_exact', 't_half', 't_pq', 't_tree', 't_graph');
 	sql("CREATE INDEX t_half ON items USING ivfadc (v) INCLUDE (note); CHECKPOINT;
 		CREATE INDEX t_exact ON items USING exact (v) INCLUDE (id); CREATE INDEX t_pq ON items USING ivfadc (v) WITH (refine = none);
+		CREATE INDEX t_tree ON items USING pqtree ((v::halfvec(16)) halfvec_ip_ops) INCLUDE (note) WITH (refine = full);
 		CREATE INDEX t_graph ON items USING graph (v vector_l1_ops) INCLUDE (note); REINDEX INDEX t_half");
 	my %truth;
 	for my $round (1 .. torture_size(2, 8))
@@ -97,6 +98,9 @@ my %layouts = (
 	'ivfadc of halves' => 'ivfadc (v) INCLUDE (note) WITH (codes = half)',
 	'ivfadc, without vectors' => 'ivfadc (v) WITH (refine = none)',
 	'ivfadc, with vectors' => 'ivfadc (v vector_cosine_ops) INCLUDE (id) WITH (refine = full)',
+	'pqtree of halves' => 'pqtree (v) INCLUDE (note)',
+	'pqtree, without vectors' => 'pqtree (v) WITH (refine = none)',
+	'pqtree, with vectors' => 'pqtree (v vector_cosine_ops) INCLUDE (id) WITH (refine = full)',
 	'graph' => 'graph (v) INCLUDE (id)',
 	'graph of halves' => 'graph (v vector_ip_ops) INCLUDE (note) WITH (vectors = half)',
 	'graph of bits' => 'graph (v vector_cosine_ops) INCLUDE (note) WITH (vectors = bits)',
@@ -104,7 +108,7 @@ my %layouts = (
 my ($altered, $refused, %kinds) = (0, 0);
 sub search { my ($index) = @_; return "SELECT md5(string_agg(query || '.' || tid::text || '.' || distance, ' ' ORDER BY query, distance, tid)) FROM knn_search('$index', (SELECT array_agg(v ORDER BY id) FROM queries), 10)" }
 sql('CREATE TABLE queries AS SELECT id, v FROM items ORDER BY id LIMIT 5');
-for my $layout ((shuffle(sort keys %layouts))[ 0 .. torture_size(2, 9) - 1 ])
+for my $layout ((shuffle(sort keys %layouts))[ 0 .. torture_size(2, 12) - 1 ])
 {
 	sql("CREATE INDEX intact ON items USING $layouts{$layout}");
 	my $pages = (-s file_of('intact')) / $page;

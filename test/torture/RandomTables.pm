@@ -48,7 +48,7 @@ sub random_table
 	my $type = pick('vector', 'vector', 'halfvec', $number == 3 ? 'bit' : 'vector');
 	my @metrics = grep { $round->{dims} > 2 || !/cosine|ip/ } sort keys %{ $operators{$type} };
 	my $metric = pick(@metrics, ($type eq 'bit' ? () : 'l2'));
-	my @methods = ('exact', 'exact', 'graph', ($metric =~ /l2|ip|cosine/ ? 'ivfadc' : 'graph'), ($metric =~ /l2|cosine|l1/ ? 'matchcount' : ()));
+	my @methods = ('exact', 'exact', 'graph', ($metric =~ /l2|ip|cosine/ ? ('ivfadc', 'pqtree') : 'graph'), ($metric =~ /l2|cosine|l1/ ? 'matchcount' : ()));
 	my $table = {
 		name => "t$number", type => $type, dims => $type eq 'bit' ? 32 : $round->{dims}, metric => $metric,
 		operator => $operators{$type}{$metric}, method => $round->{kind} eq 'exact' ? 'exact' : pick(@methods),
@@ -145,6 +145,7 @@ sub index_ddl
 	my $class = "$table->{type}_$table->{metric}_ops";
 	my $more = chance(0.3) && $table->{method} ne 'none' ? ' INCLUDE (uid, n)' : '';
 	my $options = $table->{method} eq 'ivfadc' ? pick('', ' WITH (codes = half)', ' WITH (codes = int8, lists = 5)', ' WITH (refine = full)')
+		: $table->{method} eq 'pqtree' ? pick('', ' WITH (refine = full)', $table->{dims} > 3 ? ' WITH (parts = 4, k1 = 8, k2 = 2)' : ' WITH (parts = 1)')
 		: $table->{method} eq 'matchcount' ? pick(' WITH (hashes = 40)', $table->{metric} eq 'l1' ? ' WITH (lsh = rbh)' : '')
 		: $table->{method} eq 'graph' && $table->{type} eq 'vector' ? pick('', ' WITH (vectors = half)') : '';
 	$more = '' if $options =~ /int8|vectors/;

@@ -28,7 +28,7 @@ my %variants = (
 	'cancelled' => { settings => $forced, run => \&run_cancelled });
 
 # Every graph and list searched, so that approximate indexes answer exactly.
-my $exhaustive = 'SET LOCAL pgwarp.graph_ef_search = 20000; SET LOCAL pgwarp.ivfadc_probes = 65536; SET LOCAL pgwarp.refine_factor = 10000; SET LOCAL pgwarp.matchcount_candidates = 65536';
+my $exhaustive = 'SET LOCAL pgwarp.graph_ef_search = 20000; SET LOCAL pgwarp.ivfadc_probes = 65536; SET LOCAL pgwarp.refine_factor = 10000; SET LOCAL pgwarp.matchcount_candidates = 65536; SET LOCAL pgwarp.pqtree_candidates = 65536';
 
 sub variant_names { return sort keys %variants }
 

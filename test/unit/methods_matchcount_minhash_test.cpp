@@ -12,6 +12,7 @@
 #include "part_fixture.h"
 #include "protocol/calibration.h"
 #include "protocol/similarity.h"
+#include "protocol/standing_out.h"
 
 namespace pgwarp::test
 {
@@ -241,7 +242,7 @@ void give_whole(Builder& builder, const ArrayShape& shape, std::span<const std::
 const BuildProgress silent{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
 
 // A calibration of the stored sets, of which every fifth is a query and some are dead.
-Calibration calibrate(const Index& index, const OwnedRows& sets, RowBitmap dead)
+Calibration calibrate(const Index& index, const OwnedRows& sets, RowBitmap dead, ParameterList* options = nullptr)
 {
     const auto calibrator = matchcount_method().make_calibrator(index.shape, index.builder->effective_options());
     const std::vector<ArrayShape> arrays = index.builder->arrays();
@@ -267,6 +268,7 @@ Calibration calibrate(const Index& index, const OwnedRows& sets, RowBitmap dead)
     RowBuffer none(index.shape);
     ThreadPool pool(1);
     calibrator->run(none, silent, pool);
+    if (options != nullptr) *options = calibrator->effective_options();
     return calibrator->calibration();
 }
 
@@ -276,7 +278,11 @@ TEST(MatchcountMinhash, IsCalibratedAgain)
     const OwnedRows sets = rows_of_parts(grouped_sets(rows, 14));
     const Index index(shape_of(), sets.view(), make_list({{"hashes", 64}}), pool);
     const Calibration built = index.builder->calibration();
-    const Calibration again = calibrate(index, sets, {});
+    ParameterList options;
+    const Calibration again = calibrate(index, sets, {}, &options);
+    EXPECT_NEAR(static_cast<double>(options.get(option_standing_within, 0)),
+                static_cast<double>(index.builder->effective_options().get(option_standing_within, 0)), 20000);
+    EXPECT_GT(options.get(option_standing_out, 0), 100);
     ASSERT_EQ(again.count, built.count);
     for (std::uint32_t i = 0; i < built.count; ++i) {
         EXPECT_EQ(again.points[i].effort, built.points[i].effort);
@@ -315,7 +321,40 @@ TEST(MatchcountMinhash, RefusesToBeCalibratedByOtherArrays)
     EXPECT_THROW(calibrator()->give(make_array_shape("calib_row", ArrayType::u32, 501, 1), 0, bytes), BadRequest);
 }
 
-// The chosen effort finds what the curve tells: as many rows at the distances of the nearest.
+// The share of the k nearest rows that stand out which a search finds, over queries that have such rows.
+struct Recall {
+    double share = 0;
+    std::size_t queries = 0;
+};
+
+Recall recall_of_standing_out(const Index& index, const Sets& sets, const Sets& queries, std::uint32_t k,
+                              std::int64_t effort, ThreadPool& pool)
+{
+    const auto functions = static_cast<double>(index.builder->effective_options().get(option_hashes, 0));
+    const Results found = search(index, queries, k, pool, effort);
+    Recall recall;
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+        const std::vector<RowResult> all = by_distance(queries[q], sets);
+        const double first = 1 - all[all.size() * 3 / 4].distance;
+        const double third = 1 - all[all.size() / 4].distance;
+        const double within = 1 - standing_out_similarity(first, third, functions);
+        double wanted = 0;
+        double farthest = 0;
+        for (std::size_t i = 0; i < k && all[i].distance <= within; ++i) {
+            ++wanted;
+            farthest = all[i].distance;
+        }
+        if (wanted == 0) continue;
+        ++recall.queries;
+        const auto hits =
+            std::ranges::count_if(found[q], [farthest](const RowResult& row) { return row.distance <= farthest; });
+        recall.share += std::min(1.0, static_cast<double>(hits) / wanted);
+    }
+    if (recall.queries > 0) recall.share /= static_cast<double>(recall.queries);
+    return recall;
+}
+
+// The chosen effort finds what the curve tells.
 TEST(MatchcountMinhash, TellsItsRecall)
 {
     ThreadPool pool(2);
@@ -329,14 +368,44 @@ TEST(MatchcountMinhash, TellsItsRecall)
     const EffortChoice choice = choose_effort(curve, 10, 0.9);
     ASSERT_TRUE(choice.reached);
     EXPECT_LT(choice.effort, 500);
-    const Results found = search(index, queries, 10, pool, choice.effort);
-    double share = 0;
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-        const double last = by_distance(queries[q], sets)[9].distance;
-        share += static_cast<double>(
-            std::ranges::count_if(found[q], [last](const RowResult& row) { return row.distance <= last; }));
+    const Recall recall = recall_of_standing_out(index, sets, queries, 10, choice.effort, pool);
+    EXPECT_GT(recall.queries, 100U);
+    EXPECT_GT(recall.share, 0.87);
+}
+
+// Sets of 40 elements by chance; each one whose number `copied` divides is nearly the one before.
+Sets sets_with_copies(std::size_t count, std::size_t copied, unsigned seed)
+{
+    std::mt19937_64 random(seed);
+    Sets sets(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool copy = copied != 0 && i % copied == copied - 1;
+        if (copy) sets[i] = sets[i - 1];
+        while (sets[i].size() < (copy ? 44U : 40U)) sets[i].insert(random() % 1000000);
     }
-    EXPECT_GT(share / 10 / static_cast<double>(queries.size()), 0.87);
+    return sets;
+}
+
+// The ten nearest rows of most queries are as far as any: these do not raise the number of candidates.
+TEST(MatchcountMinhash, FindsRowsThatStandOutAmongFewCandidates)
+{
+    ThreadPool pool(2);
+    for (const std::size_t copied : {0U, 5U, 200U}) {
+        SCOPED_TRACE(copied);
+        const Sets sets = sets_with_copies(4000, copied, 20);
+        const Index index = index_of(sets, 0, pool);
+        const EffortChoice choice = choose_effort(index.builder->calibration(), 10, 0.95);
+        EXPECT_TRUE(choice.reached);
+        EXPECT_LE(choice.effort, 20);
+        const ParameterList options = index.builder->effective_options();
+        EXPECT_NEAR(static_cast<double>(options.get(option_standing_within, 0)), 937700, 2000);
+        EXPECT_LT(options.get(option_standing_out, -1), copied == 0 ? 1 : 120);
+        Sets queries;
+        for (std::size_t i = 4; i < sets.size(); i += 5) queries.push_back(sets[i]);
+        const Recall recall = recall_of_standing_out(index, sets, queries, 10, choice.effort, pool);
+        EXPECT_EQ(recall.queries, 800U);  // a query is a row of the index
+        EXPECT_GT(recall.share, 0.99);
+    }
 }
 
 TEST(MatchcountMinhash, TakesFewRows)

@@ -125,6 +125,25 @@ double sum_of(const RankedParts& parts, const BinRanks& ranks)
     return sum;
 }
 
+struct ScoredBin {
+    float score;
+    std::uint64_t bin;
+};
+
+// Writes the runs of the nearest bins out.
+std::vector<ScoredBin> bins_of(const RankedParts& ranked, std::size_t leaves, std::size_t wanted)
+{
+    NearestBins nearest;
+    nearest_bins(ranked, leaves, wanted, wanted, nearest);
+    std::vector<ScoredBin> bins;
+    for (const BinRun& run : nearest.runs) {
+        for (std::size_t j = 0; j < run.end; ++j)
+            bins.push_back({run.score + ranked.back()[j].score, run.first + ranked.back()[j].leaf});
+    }
+    EXPECT_EQ(bins.size(), nearest.count);
+    return bins;
+}
+
 TEST(PqtreeBins, DijkstraOrdersAllBins)
 {
     for (const std::size_t parts : {1, 2, 3}) {
@@ -145,8 +164,7 @@ TEST(PqtreeBins, NearestBinsAreThoseOfDijkstra)
             const std::size_t leaves = parts == 4 ? 9 : 40;
             const RankedParts ranked = random_parts(parts, leaves, 13, false);
             const std::vector<BinRanks> order = dijkstra_order(ranked, wanted);
-            std::vector<ScoredBin> bins;
-            nearest_bins(ranked, leaves, wanted, wanted, bins);
+            const std::vector<ScoredBin> bins = bins_of(ranked, leaves, wanted);
             ASSERT_EQ(bins.size(), order.size());
             std::set<std::uint64_t> found;
             double farthest = 0;
@@ -172,8 +190,7 @@ TEST(PqtreeBins, EqualScoresAreCut)
 {
     const RankedParts ranked = random_parts(2, 50, 17, true);
     for (const std::size_t wanted : {3, 100, 777, 2400}) {
-        std::vector<ScoredBin> bins;
-        nearest_bins(ranked, 50, wanted, wanted, bins);
+        const std::vector<ScoredBin> bins = bins_of(ranked, 50, wanted);
         EXPECT_EQ(bins.size(), wanted);
         float farthest = 0;
         for (const ScoredBin& bin : bins) farthest = std::max(farthest, bin.score);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "methods/pqtree/pqtree.h"
+#include "methods/pqtree/proposer.h"
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
 
@@ -424,6 +425,42 @@ TEST(Pqtree, Proposes)
     for (const auto& result : results) {
         ASSERT_EQ(result.size(), 30U);
         for (std::size_t i = 1; i < 30; ++i) EXPECT_LE(result[i - 1].distance, result[i].distance);
+    }
+}
+
+// A search visits a few bins for each row of the index, however many bins there are: where its candidates lie in more
+// of them, all live rows are candidates.
+TEST(Pqtree, VisitsBinsInProportionToTheRows)
+{
+    constexpr std::size_t dimensions = 16;
+    constexpr std::size_t count = 3000;
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(count, dimensions, 12);
+    const std::vector<float> queries = random_rows(10, dimensions, 13);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"parts", 4}, {"k1", 64}, {"k2", 2}}),
+                      pool);
+    TreeArrays arrays;
+    arrays.options = TreeOptions::resolve(index.builder->effective_options(), count, dimensions);
+    ASSERT_GE(arrays.options.tree(dimensions).bins(), std::uint64_t{1} << 28);
+    arrays.dimensions = dimensions;
+    arrays.make_quantizer_room();
+    std::vector<std::byte> codes;
+    for (const ArrayShape& array : index.builder->arrays()) {
+        const std::vector<std::byte> bytes = index.contents(array);
+        if (std::string(array.name) == array_tree_codes) codes = bytes;
+        arrays.write_quantizer(array.name, 0, bytes);
+    }
+    const auto proposer = make_cpu_proposer(Metric::l2, arrays.options, arrays.tree, arrays.lines,
+                                            {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()}, pool);
+    std::vector<std::uint64_t> dead((count + 63) / 64, 0xaaaaaaaaaaaaaaaaULL);
+    for (const std::size_t candidates : {50, 1000, 1400, 1600, 2900}) {
+        const std::uint64_t before = proposer->bins_visited();
+        const SearchPlan plan{.width = 64, .candidates = candidates, .ranked = count};
+        std::vector<std::vector<Candidate>> proposed;
+        proposer->propose(queries, plan, dead, proposed, pool, nullptr);
+        // Two bins a row at last, and before that ever more.
+        EXPECT_LE(proposer->bins_visited() - before, 10 * 8 * count) << candidates;
+        for (const auto& one : proposed) EXPECT_GE(one.size(), std::min<std::size_t>(candidates, count / 2));
     }
 }
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "methods/arrays.h"
+#include "methods/given_arrays.h"
+#include "methods/ivfadc/row_store.h"
 #include "numeric/hadamard.h"
 
 namespace pgwarp
@@ -18,11 +19,6 @@ ArrayShape rotation_shape(std::size_t dimensions)
     return Rotation::learnt(dimensions)
                ? make_array_shape(array_rotation, ArrayType::f32, dimensions, dimensions)
                : make_array_shape(array_rotation_signs, ArrayType::u8, HadamardPlan::rounds, dimensions);
-}
-
-bool is_named(const ArrayShape& array, const char* name)
-{
-    return std::strncmp(array.name, name, sizeof(array.name)) == 0;
 }
 
 }  // namespace
@@ -123,12 +119,8 @@ void IvfadcArrays::write_quantizer(const ArrayShape& shape, std::uint64_t offset
 
 void IvfadcArrays::decode(std::size_t row, const std::byte* stored, float* out) const
 {
-    if (options.keeps_full()) {
-        std::memcpy(out, stored, dimensions * sizeof(float));
-    } else if (options.keeps_half()) {
-        std::vector<half_bits> halves(dimensions);
-        std::memcpy(halves.data(), stored, dimensions * sizeof(half_bits));
-        half.codec.decode(halves.data(), out);
+    if (const VectorForm form = form_of(options); form != VectorForm::none) {
+        decode_stored(form, half, dimensions, stored, out);
     } else {
         const float* centroid = centroid_of(row);
         for (std::size_t d = 0; d < dimensions; ++d)

@@ -92,9 +92,9 @@ void IvfadcBuilder::calibrate(IvfadcBuildSteps& steps, const IvfadcBuildInput& i
         searcher = steps.make_searcher(shape_, effective_options(), arrays());
         feed_searcher(*this, *searcher, input.pool);
     }
-    const IvfadcCalibration calibration{made_.options,     input.metric(), made_.dimensions, made_.centroids,
-                                        made_.list_of_row, sample,         queries,          truth,
-                                        searcher.get()};
+    const CalibrationSample queried{sample, queries, truth};
+    const IvfadcCalibration calibration{made_.options,     input.metric(), made_.centroids,
+                                        made_.list_of_row, queried,        searcher.get()};
     calibration_ = calibration.run(input.progress, input.pool);
 }
 

@@ -18,20 +18,22 @@ namespace
 // Returns the rank of each true neighbour's list in the probing order of its query: [query][neighbour].
 std::vector<std::vector<std::uint32_t>> probe_ranks(const IvfadcCalibration& input, ThreadPool& pool)
 {
-    const std::size_t lists = input.centroids.size() / input.dimensions;
-    std::vector<std::vector<std::uint32_t>> ranks(input.truth.size());
-    pool.parallel_for(input.truth.size(), 8, [&](std::size_t begin, std::size_t end) {
+    const CalibrationSample& sample = input.sample;
+    const std::size_t dimensions = sample.queries.size() / sample.rows.size();
+    const std::size_t lists = input.centroids.size() / dimensions;
+    std::vector<std::vector<std::uint32_t>> ranks(sample.truth.size());
+    pool.parallel_for(sample.truth.size(), 8, [&](std::size_t begin, std::size_t end) {
         std::vector<float> distance(lists);
         std::vector<std::uint32_t> order(lists);
         std::vector<std::uint32_t> place(lists);
         for (std::size_t q = begin; q < end; ++q) {
-            scores(coarse_metric(input.metric), input.queries.data() + q * input.dimensions, input.centroids.data(),
-                   lists, input.dimensions, distance.data());
+            scores(coarse_metric(input.metric), sample.queries.data() + q * dimensions, input.centroids.data(), lists,
+                   dimensions, distance.data());
             std::iota(order.begin(), order.end(), 0U);
             std::sort(order.begin(), order.end(),
                       [&](auto a, auto b) { return distance[a] != distance[b] ? distance[a] < distance[b] : a < b; });
             for (std::size_t i = 0; i < lists; ++i) place[order[i]] = static_cast<std::uint32_t>(i);
-            for (const std::uint32_t row : input.truth[q]) ranks[q].push_back(place[input.list_of_row[row]]);
+            for (const std::uint32_t row : sample.truth[q]) ranks[q].push_back(place[input.list_of_row[row]]);
         }
     });
     return ranks;
@@ -62,10 +64,10 @@ Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& po
 {
     const std::vector<std::int64_t> schedule = probe_schedule(options.lists);
     if (searcher != nullptr) {
-        const RecallInput input{*searcher, list_of_row.size() - 1, queries, truth, sample};
+        const RecallInput input{*searcher, list_of_row.size() - 1, sample.queries, sample.truth, sample.rows};
         return measure_recall(input, {.efforts = schedule}, progress, pool);
     }
-    RecallCurve curve(sample.size(), true);
+    RecallCurve curve(sample.rows.size(), true);
     const auto ranks = probe_ranks(*this, pool);
     for (const std::int64_t probes : schedule) {
         const bool all = static_cast<std::size_t>(probes) >= options.lists;

@@ -8,6 +8,7 @@
 
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/method.h"
+#include "methods/recall/recalibration.h"
 
 namespace pgwarp
 {
@@ -16,13 +17,10 @@ namespace pgwarp
 struct IvfadcCalibration {
     const IvfOptions& options;
     Metric metric;
-    std::size_t dimensions;
     std::span<const float> centroids;
     const std::vector<std::uint32_t>& list_of_row;
-    const std::vector<std::uint32_t>& sample;              // rows that are queries
-    std::span<const float> queries;                        // these rows
-    const std::vector<std::vector<std::uint32_t>>& truth;  // of calibration_truth()
-    const Searcher* searcher;                              // loaded, where product codes alone rank; else null
+    const CalibrationSample& sample;
+    const Searcher* searcher = nullptr;  // loaded, where product codes alone rank; else null
 
     // Where stored vectors rank, recall is the share of true neighbours whose lists are probed, counted for all numbers
     // of probes at once. The same holds for bytes, which the backend ranks again by the heap's rows: it asks for enough

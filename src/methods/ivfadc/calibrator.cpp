@@ -1,18 +1,15 @@
-// Streams stored rows past a sample of queries, then makes the curve as a build does.
+// Measures recall anew from the lists of the true neighbours.
 #include "methods/ivfadc/calibrator.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
-#include <optional>
 
-#include "methods/arrays.h"
+#include "methods/given_arrays.h"
 #include "methods/ivfadc/build_arrays.h"
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/calibration.h"
 #include "methods/ivfadc/drift.h"
-#include "methods/recall/truth.h"
-#include "numeric/distance.h"
+#include "methods/ivfadc/row_store.h"
+#include "methods/recall/recalibration.h"
 #include "protocol/drift.h"
 
 namespace pgwarp
@@ -21,189 +18,63 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t tile_rows = 512;
-constexpr std::uint64_t most_rows = std::numeric_limits<std::uint32_t>::max();
-
-class IvfadcCalibrator : public Builder
+class IvfadcCalibrator : public Recalibrator
 {
 public:
     IvfadcCalibrator(const IndexShape& shape, const ParameterList& options)
-        : metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions)
+        : Recalibrator(static_cast<Metric>(shape.metric), shape.dimensions), metric_(static_cast<Metric>(shape.metric))
     {
         if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-        index_.dimensions = dimensions_;
-        index_.options = IvfOptions::resolve(options, most_rows, dimensions_);
-        if (!index_.options.keeps_full() && !index_.options.keeps_half() && !index_.options.byte_codes)
+        index_.dimensions = shape.dimensions;
+        index_.options = IvfOptions::resolve(options, most_rows, shape.dimensions);
+        if (!by_vectors() && !index_.options.byte_codes)
             throw BadRequest("the index keeps nothing that recall could be measured by");
         index_.make_quantizer_room();
     }
-
-    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
-    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
-    std::vector<ArrayShape> arrays() const override { return {}; }
-    void read(const std::string&, std::uint64_t, std::span<std::byte>) const override
-    {
-        throw BadRequest("a calibration makes no arrays");
-    }
-    Calibration calibration() const override { return calibration_; }
     ParameterList effective_options() const override { return index_.options.as_parameters(); }
 
 private:
-    // Returns the shape of the stored rows by which recall is measured.
-    ArrayShape kept() const
-    {
-        const std::uint64_t count = index_.list_of_row.size();
-        if (index_.options.keeps_full()) return make_array_shape(array_vectors, ArrayType::f32, count, dimensions_);
-        if (index_.options.keeps_half()) return make_array_shape(array_half, ArrayType::f16, count, dimensions_);
-        return make_array_shape(array_codes, ArrayType::u8, count, dimensions_);
-    }
-    std::size_t row_bytes() const { return dimensions_ * array_type_bytes(kept().type); }
+    bool by_vectors() const { return form_of(index_.options) != VectorForm::none; }
     std::size_t rows() const { return index_.list_of_row.size(); }
 
-    void give_small(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
-    void give_rows(std::uint64_t offset, std::span<const std::byte> bytes);
-    void begin_rows();
-    void choose_queries();
-    void compare(std::size_t first, std::size_t count, const std::byte* stored);
-    std::vector<std::vector<std::uint32_t>> take_truth();
+    ArrayShape stored() const override
+    {
+        return by_vectors() ? stored_shape(form_of(index_.options), rows(), index_.dimensions)
+                            : make_array_shape(array_codes, ArrayType::u8, rows(), index_.dimensions);
+    }
+    bool take(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (is_named(shape, array_list_of_row)) {
+            take_piece(index_.list_of_row, shape, ArrayType::u32, 1, most_rows, offset, bytes);
+        } else if (is_named(shape, array_code_scale)) {
+            take_piece(index_.code_scale, shape, ArrayType::f32, 1, most_rows, offset, bytes);
+        } else {
+            index_.write_quantizer(shape, offset, bytes);
+        }
+        return true;
+    }
+    void check() override
+    {
+        if (!by_vectors() && index_.code_scale.size() != rows()) throw BadRequest("scales of another number of rows");
+        for (const std::uint32_t list : index_.list_of_row) {
+            if (list >= index_.options.lists) throw BadRequest("a row is in a list that does not exist");
+        }
+        if (index_.stores_half()) index_.half.take_scale();
+    }
+    std::size_t wanted_queries() const override { return calibration_sample(index_.options, rows()); }
+    void decode(std::size_t row, const std::byte* stored, float* out) const override
+    {
+        index_.decode(row, stored, out);
+    }
+    Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) const override
+    {
+        return IvfadcCalibration{index_.options, metric_, index_.centroids, index_.list_of_row, sample}.run(progress,
+                                                                                                            pool);
+    }
 
     Metric metric_;
-    std::size_t dimensions_;
     IvfadcArrays index_;  // without its rows, but with their lists and scales
-    std::vector<std::uint64_t> dead_;
-    std::vector<std::uint32_t> sample_;  // rows that are queries
-    std::vector<std::byte> given_;       // their stored form
-    std::vector<float> queries_;         // the same decoded
-    std::optional<NearestOfQueries> nearest_;
-    std::vector<std::byte> begun_;  // the first bytes of a row
-    std::uint64_t next_ = 0;        // the next byte of the rows' array
-    bool comparing_ = false;
-    Calibration calibration_;
 };
-
-template <class Values>
-void give_piece(Values& values, const ArrayShape& shape, ArrayType type, std::uint64_t width, std::uint64_t most,
-                std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    if (shape.type != type || shape.width != width || shape.rows > most)
-        throw BadRequest("array \"" + std::string(shape.name) + "\" has another shape than its index");
-    if (values.size() != shape.rows * width) values.resize(shape.rows * width);
-    write_piece(std::span(values), offset, bytes);
-}
-
-void IvfadcCalibrator::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    const ArrayShape expected = kept();
-    if (std::strncmp(shape.name, expected.name, sizeof(shape.name)) != 0) return give_small(shape, offset, bytes);
-    require_array(std::span(&shape, 1), expected.name, expected.type, rows(), dimensions_);
-    if (offset != next_ || bytes.size() > shape.bytes() - offset) throw BadRequest("rows out of order");
-    if (!comparing_) begin_rows();
-    give_rows(offset, bytes);
-}
-
-void IvfadcCalibrator::give_small(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    if (comparing_) throw BadRequest("an array after the rows");
-    const std::string name(shape.name, ::strnlen(shape.name, sizeof(shape.name)));
-    if (name == array_list_of_row) {
-        give_piece(index_.list_of_row, shape, ArrayType::u32, 1, most_rows, offset, bytes);
-    } else if (name == array_code_scale) {
-        give_piece(index_.code_scale, shape, ArrayType::f32, 1, most_rows, offset, bytes);
-    } else if (name == array_calib_dead) {
-        give_piece(dead_, shape, ArrayType::u64, 1, most_rows / 64 + 1, offset, bytes);
-    } else if (name == array_calib_row) {
-        give_piece(sample_, shape, ArrayType::u32, 1, most_calibration_queries, offset, bytes);
-    } else if (name == array_calib_query) {
-        give_piece(given_, shape, ArrayType::u8, row_bytes(), most_calibration_queries, offset, bytes);
-    } else {
-        index_.write_quantizer(shape, offset, bytes);
-    }
-}
-
-// Checks the arrays that rows are compared by.
-void IvfadcCalibrator::begin_rows()
-{
-    const bool by_bytes = !index_.options.keeps_full() && !index_.options.keeps_half();
-    if (by_bytes && index_.code_scale.size() != rows()) throw BadRequest("scales of another number of rows");
-    if (!dead_.empty() && dead_.size() != (rows() + 63) / 64) throw BadRequest("tombstones of another number of rows");
-    for (const std::uint32_t list : index_.list_of_row) {
-        if (list >= index_.options.lists) throw BadRequest("a row is in a list that does not exist");
-    }
-    if (index_.stores_half()) index_.half.take_scale();
-    if (sample_.empty() || sample_.size() > most_calibration_queries || given_.size() != sample_.size() * row_bytes())
-        throw BadRequest("a sample without its rows");
-    for (const std::uint32_t row : sample_) {
-        if (row >= rows()) throw BadRequest("a sampled row that does not exist");
-    }
-    choose_queries();
-    comparing_ = true;
-}
-
-void IvfadcCalibrator::choose_queries()
-{
-    const std::size_t given = sample_.size();
-    const std::size_t wanted = std::min(given, calibration_sample(index_.options, rows()));
-    queries_.resize(wanted * dimensions_);
-    for (std::size_t i = 0; i < wanted; ++i) {
-        const std::size_t from = i * given / wanted;
-        sample_[i] = sample_[from];
-        index_.decode(sample_[i], given_.data() + from * row_bytes(), queries_.data() + i * dimensions_);
-    }
-    sample_.resize(wanted);
-    given_ = {};
-    nearest_.emplace(metric_, queries_, dimensions_, std::min<std::size_t>(Calibration::ks[3] + 1, rows()));
-}
-
-// Compares whole rows, and a row in two pieces once its rest has come.
-void IvfadcCalibrator::give_rows(std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    next_ = offset + bytes.size();
-    if (!begun_.empty()) {
-        const std::size_t missing = std::min(row_bytes() - begun_.size(), bytes.size());
-        begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
-        bytes = bytes.subspan(missing);
-        if (begun_.size() < row_bytes()) return;
-        compare((next_ - bytes.size()) / row_bytes() - 1, 1, begun_.data());
-        begun_.clear();
-    }
-    const std::size_t first = (next_ - bytes.size()) / row_bytes();
-    const std::size_t whole = bytes.size() / row_bytes();
-    for (std::size_t done = 0; done < whole; done += tile_rows) {
-        compare(first + done, std::min(tile_rows, whole - done), bytes.data() + done * row_bytes());
-    }
-    begun_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(whole * row_bytes()), bytes.end());
-}
-
-void IvfadcCalibrator::compare(std::size_t first, std::size_t count, const std::byte* stored)
-{
-    std::vector<float> vectors(count * dimensions_);
-    for (std::size_t i = 0; i < count; ++i)
-        index_.decode(first + i, stored + i * row_bytes(), vectors.data() + i * dimensions_);
-    std::vector<float> norms(count);
-    squared_norms(vectors.data(), count, dimensions_, norms.data());
-    nearest_->compare(vectors.data(), norms.data(), count, first, dead_);
-}
-
-std::vector<std::vector<std::uint32_t>> IvfadcCalibrator::take_truth()
-{
-    std::vector<std::vector<std::uint32_t>> truth(sample_.size());
-    for (std::size_t q = 0; q < sample_.size(); ++q) {
-        for (const Candidate& candidate : nearest_->take(q)) {
-            if (candidate.row != sample_[q] && truth[q].size() < Calibration::ks[3]) truth[q].push_back(candidate.row);
-        }
-    }
-    return truth;
-}
-
-void IvfadcCalibrator::run(RowBuffer& none, const BuildProgress& progress, ThreadPool& pool)
-{
-    if (none.size() > 0) throw BadRequest("a calibration takes its rows as an array");
-    if (!comparing_ || next_ != rows() * row_bytes()) throw BadRequest("the rows were not given whole");
-    const auto truth = take_truth();
-    const IvfadcCalibration measured{index_.options, metric_,  dimensions_, index_.centroids, index_.list_of_row,
-                                     sample_,        queries_, truth,       nullptr};
-    calibration_ = measured.run(progress, pool);
-}
 
 }  // namespace
 

@@ -2,10 +2,10 @@
 #include "methods/ivfadc/merge_build.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
+#include <optional>
 
-#include "methods/arrays.h"
+#include "methods/given_arrays.h"
 #include "methods/ivfadc/build_steps.h"
 #include "numeric/kmeans.h"
 
@@ -26,7 +26,7 @@ public:
         made_.dimensions = shape.dimensions;
         made_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), shape.dimensions);
         made_.make_quantizer_room();
-        for (const ArrayShape& array : made_.quantizer_shapes()) given_.push_back({array, 0});
+        given_.emplace(made_.quantizer_shapes());
     }
 
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
@@ -40,16 +40,12 @@ public:
     ParameterList effective_options() const override { return made_.options.as_parameters(); }
 
 private:
-    struct Given {
-        ArrayShape shape;
-        std::uint64_t bytes;  // received
-    };
     void check_given();
     void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
 
     IndexShape shape_;
     IvfadcArrays made_;
-    std::vector<Given> given_;
+    std::optional<GivenArrays> given_;
 };
 
 // The arrays of the new rows, and "half_scale", whose error they may raise.
@@ -57,30 +53,26 @@ std::vector<ArrayShape> IvfadcMergeBuilder::arrays() const
 {
     std::vector<ArrayShape> shapes = made_.shapes();
     std::erase_if(shapes, [](const ArrayShape& array) {
-        return !is_ivfadc_row_array(array) && std::strcmp(array.name, array_half_scale) != 0;
+        return !is_ivfadc_row_array(array) && !is_named(array, array_half_scale);
     });
     return shapes;
 }
 
 void IvfadcMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
-    if (std::strncmp(shape.name, array_list_of_row, sizeof(shape.name)) == 0) {
+    if (is_named(shape, array_list_of_row)) {
         require_array(std::span(&shape, 1), array_list_of_row, ArrayType::u32, shape.rows, 1);
         if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
         made_.list_of_row.resize(shape.rows, no_list);
         return write_piece(std::span<std::uint32_t>(made_.list_of_row), offset, bytes);
     }
     made_.write_quantizer(shape, offset, bytes);
-    const auto same = [&](const Given& given) { return std::strcmp(given.shape.name, shape.name) == 0; };
-    std::find_if(given_.begin(), given_.end(), same)->bytes += bytes.size();
+    given_->count(shape, bytes.size());
 }
 
 void IvfadcMergeBuilder::check_given()
 {
-    for (const Given& given : given_) {
-        if (given.bytes != given.shape.bytes())
-            throw BadRequest("array \"" + std::string(given.shape.name) + "\" was not given whole");
-    }
+    given_->check_whole();
     if (made_.stores_half()) made_.half.take_scale();
     for (const std::uint32_t list : made_.list_of_row) {
         if (list != no_list && list >= made_.options.lists) throw BadRequest("a row is in a list that does not exist");

@@ -7,11 +7,19 @@
 
 #include "methods/ivfadc/inverted_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/stored_vectors.h"
 
 namespace pgwarp
 {
 
 class ByteLists;
+
+// The form in which rows are ranked again.
+inline VectorForm form_of(const IvfOptions& options)
+{
+    if (options.keeps_full()) return VectorForm::full;
+    return options.keeps_half() ? VectorForm::half : VectorForm::none;
+}
 
 // The prepared data of a query.
 struct PreparedQuery {
@@ -48,10 +56,8 @@ public:
     virtual double value(const PreparedQuery& query, std::size_t list, std::size_t position) const = 0;
 };
 
-// Float rows; values are canonical distances. Array "vectors".
-std::unique_ptr<RowStore> make_full_store(Metric metric, std::size_t dimensions, std::size_t rows);
-// Half rows; values are lower bounds. Arrays "half", "half_mean", "half_scale".
-std::unique_ptr<RowStore> make_half_store(Metric metric, std::size_t dimensions, std::size_t rows);
+// Float rows, array "vectors"; or half rows, arrays "half", "half_mean", "half_scale".
+std::unique_ptr<RowStore> make_vector_store(Metric metric, std::size_t dimensions, std::size_t rows, VectorForm form);
 // Codes; values are distances to the decoded rows. Arrays "codes", "codebooks", "rotation". `centroids` outlives the
 // store.
 std::unique_ptr<RowStore> make_code_store(Metric metric, std::size_t dimensions, std::size_t rows,

@@ -131,8 +131,8 @@ std::size_t lists_of(std::span<const ArrayShape> arrays)
 std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
                                      std::span<const float> centroids, const ByteLists& bytes)
 {
-    if (options.keeps_full()) return make_full_store(metric, dimensions, rows);
-    if (options.keeps_half()) return make_half_store(metric, dimensions, rows);
+    const VectorForm form = form_of(options);
+    if (form != VectorForm::none) return make_vector_store(metric, dimensions, rows, form);
     if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
     return make_code_store(metric, dimensions, rows, options, centroids);
 }

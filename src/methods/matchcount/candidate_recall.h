@@ -1,7 +1,9 @@
 // Recall by the number of candidates: of sample rows as queries, the ranks of their true neighbours in the order of
-// match counts. Distances and counts of the rows come from a measurement of vectors or sets.
+// match counts. Distances and counts of the rows come from a measurement of vectors or sets, which says which
+// neighbours count.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +15,15 @@ namespace pgwarp::matchcount
 {
 
 inline constexpr std::size_t most_sampled_queries = 200;
+
+// The neighbours of a query that count for recall. Where it has none, a row is made up for it.
+struct CountedNeighbours {
+    float farthest;           // the largest score of one
+    double collision_chance;  // of the made-up row, for each function
+};
+// The number of queries that recall rests on at least: as long as fewer have neighbours that count, rows are made up
+// for others.
+inline constexpr std::size_t fewest_measured_queries = 40;
 
 class CandidateRecall
 {
@@ -27,8 +38,10 @@ public:
     void add(std::size_t query, std::span<const float> scores, std::span<const std::uint16_t> counts, std::size_t first,
              RowBitmap dead);
     // The curve of an index of `rows` live rows, all of which were added. A search compares as many
-    // rows as its effort says, and returns the nearest of them.
-    Calibration curve(std::size_t rows) const;
+    // rows as its effort says, and returns the nearest of them. counted [queries()]; empty: all neighbours count.
+    Calibration curve(std::size_t rows, std::span<const CountedNeighbours> counted = {}) const;
+    // Whether a neighbour of the query counts.
+    bool has_counted(std::size_t query, const CountedNeighbours& counted) const;
 
 private:
     struct Near {
@@ -46,8 +59,25 @@ private:
         std::vector<Near> nearest;                 // a heap
         std::vector<std::uint32_t> rows_of_count;  // [functions + 1]
         void add(const Near& row);
+        std::vector<std::uint32_t> rows_above() const;
     };
-    std::vector<double> ranks_of(const Query& query) const;
+    // A match count that a made-up row may have.
+    struct Place {
+        double chance;
+        double above;  // rows of a larger count
+        double equal;  // rows of this count
+    };
+    // What is known of a query: the ranks of its neighbours that count, nearest first, or the places of a made-up row.
+    // Neither: it is not measured.
+    struct Measured {
+        std::vector<double> ranks;
+        std::vector<Place> places;
+    };
+    using Shares = std::array<float, 4>;  // by Calibration::ks; negative: not measured
+    static std::vector<double> ranks_of(const Query& query, float farthest);
+    static std::vector<Place> places_of(const Query& query, double collision_chance);
+    std::vector<Measured> measure(std::span<const CountedNeighbours> counted) const;
+    static Shares shares_within(const Measured& query, std::size_t candidates, std::size_t others);
 
     std::vector<std::uint32_t> own_;
     std::vector<Query> queries_;

@@ -49,12 +49,13 @@ public:
         if (array == array_signatures) return read_piece(std::span<const std::uint8_t>(signatures_), offset, out);
         if (!read_list_array(rows_, array, offset, out)) throw BadRequest("unknown array of sets");
     }
-    Calibration calibration() const override { return calibration_; }
+    Calibration calibration() const override { return calibration_.curve; }
     ParameterList effective_options() const override
     {
         ParameterList options;
         options.set(option_hashes, static_cast<std::int64_t>(hashes_.functions()));
         options.set(option_rehashed, set_digests);
+        add_measured_options(calibration_, options);
         return options;
     }
 
@@ -77,20 +78,27 @@ private:
     }
     void calibrate(const BuildProgress& progress, ThreadPool& pool)
     {
-        const std::vector<std::uint32_t> sample = sample_rows(rows_.count, most_sampled_queries, sample_seed);
+        const double words = static_cast<double>(rows_.word_count()) / static_cast<double>(rows_.count);
+        const std::vector<std::uint32_t> sample =
+            sample_rows(rows_.count, sample_within_words(most_sampled_queries, words), sample_seed);
         OwnedRows queries;
-        for (const std::uint32_t row : sample) queries.append(rows_.row(row));
-        SetRecall recall(hashes_, sample, queries.view());
+        std::vector<std::uint8_t> signatures;
+        for (const std::uint32_t row : sample) {
+            progress.check_cancel();
+            queries.append(rows_.row(row));
+            signatures.insert(signatures.end(), signature(row), signature(row) + hashes_.signature_bytes());
+        }
+        SetRecall recall(hashes_, sample, queries.view(), std::move(signatures));
         for_steps("calibrating", progress,
                   [&](std::size_t first, const RowView& some) { recall.add(some, signature(first), first, {}, pool); });
-        calibration_ = recall.curve();
+        calibration_ = recall.measured();
     }
 
     SetHashes hashes_;
     Measures measures_;
     RowView rows_;                         // in the memory of the rows
     BulkVector<std::uint8_t> signatures_;  // [rows][signature_bytes]
-    Calibration calibration_;
+    SetCalibration calibration_{};
 };
 
 }  // namespace

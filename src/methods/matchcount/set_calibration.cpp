@@ -3,16 +3,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "numeric/hash.h"
 #include "protocol/part_rows.h"
+#include "protocol/standing_out.h"
 
 namespace pgwarp::matchcount
 {
 
 namespace
 {
+
+static_assert(standing_out_values == set_digests);
 
 constexpr std::size_t rows_together = 16;    // that a thread looks up at a time
 constexpr std::size_t queries_together = 8;  // that a thread adds to at a time
@@ -65,14 +70,29 @@ std::span<const std::uint16_t> ElementIndex::find(std::uint64_t element) const
     return {};
 }
 
-SetRecall::SetRecall(const SetHashes& hashes, std::vector<std::uint32_t> own, const RowView& queries)
+void add_measured_options(const SetCalibration& calibration, ParameterList& options)
+{
+    if (calibration.curve.count == 0) return;
+    options.set(option_standing_out, calibration.standing_out);
+    options.set(option_standing_within, calibration.standing_within);
+}
+
+std::size_t sample_within_words(std::size_t wanted, double words_a_row)
+{
+    const double rows = static_cast<double>(most_sampled_words) / std::max(1.0, words_a_row);
+    return std::min(wanted, std::max(fewest_measured_queries, static_cast<std::size_t>(rows)));
+}
+
+SetRecall::SetRecall(const SetHashes& hashes, std::vector<std::uint32_t> own, const RowView& queries,
+                     std::vector<std::uint8_t> signatures)
     : hashes_(hashes),
+      own_(own),
       recall_(hashes.functions(), std::move(own)),
       elements_(queries),
-      signatures_(queries.count * hashes.signature_bytes())
+      signatures_(std::move(signatures)),
+      similarities_(queries.count, Similarities(similarity_steps + 1))
 {
     for (std::size_t q = 0; q < queries.count; ++q) sizes_.push_back(size_of(queries, q));
-    hashes.sign(queries, signatures_.data(), caller_alone(), nullptr);
 }
 
 void SetRecall::add(const RowView& rows, const std::uint8_t* signatures, std::size_t first, RowBitmap dead,
@@ -96,13 +116,48 @@ void SetRecall::add(const RowView& rows, const std::uint8_t* signatures, std::si
         for (std::size_t q = begin; q < end; ++q) {
             for (std::size_t i = 0; i < rows.count; ++i) {
                 const std::uint16_t shared = common[q * rows.count + i];
-                scores[i] = static_cast<float>(jaccard_distance_of_sets(shared, sizes_[q], size_of(rows, i)));
+                const double distance = jaccard_distance_of_sets(shared, sizes_[q], size_of(rows, i));
+                scores[i] = static_cast<float>(distance);
+                if (first + i != own_[q] && !bit_is_set(dead, first + i))
+                    ++similarities_[q][static_cast<std::size_t>((1 - distance) * similarity_steps)];
             }
             hashes_.count_matches(signatures_.data() + q * hashes_.signature_bytes(), signatures, rows.count,
                                   counts.data());
             recall_.add(q, scores, counts, first, dead);
         }
     });
+}
+
+double SetRecall::standing_out_similarity_of(std::size_t query) const
+{
+    const Similarities& rows = similarities_[query];
+    const auto quantile = [&](double share) {
+        const double wanted = share * static_cast<double>(std::accumulate(rows.begin(), rows.end(), std::size_t{0}));
+        std::size_t step = 0;
+        for (double below = rows[0]; below < wanted; below += rows[step]) ++step;
+        return static_cast<double>(step) / similarity_steps;
+    };
+    return standing_out_similarity(quantile(0.25), quantile(0.75), static_cast<double>(hashes_.functions()));
+}
+
+SetCalibration SetRecall::measured() const
+{
+    std::vector<CountedNeighbours> counted;
+    std::vector<double> distances;
+    SetCalibration result{};
+    for (std::size_t q = 0; q < own_.size(); ++q) {
+        const double distance = 1 - standing_out_similarity_of(q);
+        counted.push_back({static_cast<float>(distance), hashes_.collision_chance(1 - distance / 2)});
+        distances.push_back(distance);
+        result.standing_out += recall_.has_counted(q, counted.back());
+    }
+    result.curve = recall_.curve(rows_, counted);
+    if (!distances.empty()) {
+        const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+        std::nth_element(distances.begin(), middle, distances.end());
+        result.standing_within = static_cast<std::uint32_t>(std::lround(*middle * 1e6));
+    }
+    return result;
 }
 
 }  // namespace pgwarp::matchcount

@@ -37,15 +37,20 @@ public:
         if (!recall_) begin_rows(0);
         compare_whole_rows();
         if (first_ != rows_ || !begun_.empty()) throw BadRequest("the sets were not given whole");
-        calibration_ = recall_->curve();
+        calibration_ = recall_->measured();
     }
     std::vector<ArrayShape> arrays() const override { return {}; }
     void read(const std::string&, std::uint64_t, std::span<std::byte>) const override
     {
         throw BadRequest("a calibration makes no arrays");
     }
-    Calibration calibration() const override { return calibration_; }
-    ParameterList effective_options() const override { return {}; }
+    Calibration calibration() const override { return calibration_.curve; }
+    ParameterList effective_options() const override
+    {
+        ParameterList measured;
+        add_measured_options(calibration_, measured);
+        return measured;
+    }
 
 private:
     void give_small(const ArrayShape& array, std::uint64_t offset, std::span<const std::byte> bytes);
@@ -66,7 +71,7 @@ private:
     std::size_t first_ = 0;         // the first row that has not been compared
     std::uint64_t next_ = 0;        // the next byte of the words
     std::vector<std::byte> begun_;  // the words from that row on
-    Calibration calibration_;
+    SetCalibration calibration_{};
 };
 
 void SetCalibrator::give(const ArrayShape& array, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -118,7 +123,14 @@ void SetCalibrator::begin_rows(std::uint64_t words)
     std::vector<std::uint32_t> own;
     const OwnedRows queries = sampled_queries(own);
     if (lists_fault(queries.view(), shape_) != nullptr) throw BadRequest("a sample that holds no sets");
-    recall_.emplace(hashes_, std::move(own), queries.view());
+    std::vector<std::uint8_t> signatures;
+    for (const std::uint32_t row : own) {
+        if (row >= rows_) throw BadRequest("a sample of rows that the index does not have");
+        const auto signature = signatures_.begin() + static_cast<std::ptrdiff_t>(row * hashes_.signature_bytes());
+        signatures.insert(signatures.end(), signature,
+                          signature + static_cast<std::ptrdiff_t>(hashes_.signature_bytes()));
+    }
+    recall_.emplace(hashes_, std::move(own), queries.view(), std::move(signatures));
 }
 
 // Takes an even part of the sample: the rows' numbers and the rows.
@@ -129,7 +141,8 @@ OwnedRows SetCalibrator::sampled_queries(std::vector<std::uint32_t>& own) const
     sample.offsets = query_offsets_.data();
     sample.words = query_words_.data();
     OwnedRows queries;
-    const std::size_t wanted = std::min(sample_.size(), most_sampled_queries);
+    const double words = static_cast<double>(query_words_.size()) / static_cast<double>(sample_.size());
+    const std::size_t wanted = sample_within_words(std::min(sample_.size(), most_sampled_queries), words);
     for (std::size_t i = 0; i < wanted; ++i) {
         const std::size_t from = i * sample_.size() / wanted;
         own.push_back(sample_[from]);

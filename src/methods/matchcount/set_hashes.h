@@ -41,6 +41,8 @@ public:
     // out[i] = number of functions on which row i and the query agree; rows [count][signature_bytes()].
     void count_matches(const std::uint8_t* query, const std::uint8_t* rows, std::size_t count,
                        std::uint16_t* out) const;
+    // Returns the probability that two sets of this similarity agree on a function.
+    double collision_chance(double similarity) const { return similarity + (1 - similarity) / set_digests; }
     // Returns the estimate of the Jaccard similarity of two sets that agree on `count` functions. It is negative where
     // they agree on fewer than sets without a common element do on average.
     double similarity(std::uint32_t count) const

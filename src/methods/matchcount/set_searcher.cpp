@@ -5,6 +5,7 @@
 #include "methods/matchcount/set_hashes.h"
 #include "methods/matchcount/signature_searcher.h"
 #include "methods/rows/stored_lists.h"
+#include "protocol/standing_out.h"
 
 namespace pgwarp::matchcount
 {
@@ -23,11 +24,16 @@ std::size_t rows_of(std::span<const ArrayShape> arrays)
 class SetSearcher : public SignatureSearcher
 {
 public:
-    SetSearcher(const IndexShape& shape, const SetHashes& hashes, std::span<const ArrayShape> arrays)
+    SetSearcher(const IndexShape& shape, const ParameterList& options, const SetHashes& hashes,
+                std::span<const ArrayShape> arrays)
         : SignatureSearcher(rows_of(arrays), hashes.functions(), hashes.signature_bytes(), rank_grain),
           hashes_(hashes),
           sets_(shape, arrays)
     {
+        for (const char* name : {option_standing_out, option_standing_within}) {
+            const std::int64_t value = options.get(name, -1);
+            if (value >= 0) measured_.set(name, value);
+        }
         if (rows() > 0) expect_signatures(arrays);
     }
 
@@ -39,6 +45,16 @@ public:
     void finish_load(ThreadPool&) override { sets_.finish_load(); }
     std::uint64_t memory_bytes() const override { return signature_memory() + sets_.memory_bytes(); }
     ResultKind result_kind() const override { return ResultKind::exact; }
+
+    // Where the calibration chose the candidates, also the measurement that it rests on.
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings = SignatureSearcher::resolved_settings(batch);
+        if (batch.settings.get(parameter_candidates, 0) > 0) return settings;
+        for (std::uint32_t i = 0; i < measured_.count; ++i)
+            settings.set(measured_.items[i].name, measured_.items[i].value);
+        return settings;
+    }
 
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
@@ -79,6 +95,7 @@ private:
 
     SetHashes hashes_;
     StoredLists sets_;
+    ParameterList measured_;
 };
 
 }  // namespace
@@ -86,7 +103,7 @@ private:
 std::unique_ptr<Searcher> make_set_searcher(const IndexShape& shape, const ParameterList& options,
                                             std::span<const ArrayShape> arrays)
 {
-    return std::make_unique<SetSearcher>(shape, SetHashes(functions_of_sets(shape, options)), arrays);
+    return std::make_unique<SetSearcher>(shape, options, SetHashes(functions_of_sets(shape, options)), arrays);
 }
 
 }  // namespace pgwarp::matchcount

@@ -16,6 +16,12 @@ namespace
 constexpr double slope_base = 1.08;
 constexpr std::size_t first_slope = 5;  // the number of the slope 1
 
+// A bin of some of the parts.
+struct ScoredBin {
+    float score;
+    std::uint64_t bin;
+};
+
 // Calls body(i, end) for the elements i of `first`, where elements [0, end) of `second` make a sum of at most
 // `threshold` with it. Both ascend, so that `end` falls with i. Stops at the first i without such elements.
 template <class First, class Second, class Body>
@@ -44,53 +50,54 @@ struct Threshold {
 };
 
 // Returns a threshold that between `least` and `most` sums are within; where equal sums leave none, the smallest that
-// more are within.
+// more are within. The first steps suppose that the number of sums grows as the square of the threshold, the others
+// halve the interval.
 template <class First, class Second>
 Threshold find_threshold(const First& first, const Second& second, std::size_t least, std::size_t most)
 {
-    float low = first.front().score + second.front().score;
+    constexpr std::size_t guesses = 6;
+    const float nearest = first.front().score + second.front().score;
+    Threshold low{nearest, count_within(first, second, nearest)};
     Threshold high{first.back().score + second.back().score, first.size() * second.size()};
-    const std::size_t nearest = count_within(first, second, low);
-    if (nearest >= least) return {low, nearest};
-    for (;;) {
-        const float middle = low + (high.score - low) / 2;
-        if (!(middle > low && middle < high.score)) return high;
-        const std::size_t count = count_within(first, second, middle);
-        if (count < least) {
-            low = middle;
-        } else {
-            high = {middle, count};
-            if (count <= most) return high;
-        }
+    if (low.count >= least) return low;
+    const auto wanted = static_cast<float>(least + (most - least) / 2);
+    const std::size_t rank = std::min({static_cast<std::size_t>(std::sqrt(wanted)), first.size(), second.size()}) - 1;
+    float guess = first[rank / 2].score + second[rank / 2].score;
+    for (std::size_t step = 0;; ++step) {
+        float middle = low.score + (high.score - low.score) / 2;
+        if (!(middle > low.score && middle < high.score)) return high;
+        if (step < guesses && guess > low.score && guess < high.score) middle = guess;
+        const Threshold found{middle, count_within(first, second, middle)};
+        if (found.count >= least && found.count <= most) return found;
+        (found.count < least ? low : high) = found;
+        guess = nearest + (middle - nearest) * std::sqrt(wanted / static_cast<float>(found.count));
     }
 }
 
-// Appends the smallest sums of two ascending lists, as nearest_bins() does; bin_of(i, j) is the bin of a sum.
-template <class First, class Second, class BinOf>
-void smallest_sums(const First& first, const Second& second, std::size_t least, std::size_t most, const BinOf& bin_of,
-                   std::vector<ScoredBin>& sums)
+// Finds the smallest sums of two ascending lists, as nearest_bins() does.
+template <class First, class Second>
+void smallest_sums(const First& first, const Second& second, std::size_t leaves_of_part, std::size_t least,
+                   std::size_t most, NearestBins& bins)
 {
+    bins.runs.clear();
+    bins.count = 0;
     if (first.empty() || second.empty() || least == 0) return;
-    const std::size_t all = first.size() * second.size();
-    Threshold threshold{first.back().score + second.back().score, all};
-    if (all > most) threshold = find_threshold(first, second, least, most);
-    const bool cut = threshold.count > most;
-    std::size_t at = sums.size();
-    sums.resize(at + (cut ? least : threshold.count));
-    const auto put = [&](std::size_t i, std::size_t begin, std::size_t end) {
-        for (std::size_t j = begin; j < end; ++j) sums[at++] = {first[i].score + second[j].score, bin_of(i, j)};
-    };
-    // Where equal sums leave no number between, those at the threshold come last, until there are enough.
-    const auto nearer = [&](std::size_t i, std::size_t end) {
-        while (cut && end > 0 && first[i].score + second[end - 1].score == threshold.score) --end;
-        return end;
-    };
-    for_sums_within(first, second, threshold.score, [&](std::size_t i, std::size_t end) { put(i, 0, nearer(i, end)); });
-    if (!cut) return;
+    Threshold threshold{first.back().score + second.back().score, first.size() * second.size()};
+    if (threshold.count > most) threshold = find_threshold(first, second, least, most);
+    bins.farthest = threshold.score;
     for_sums_within(first, second, threshold.score, [&](std::size_t i, std::size_t end) {
-        const std::size_t begin = nearer(i, end);
-        put(i, begin, begin + std::min(end - begin, sums.size() - at));
+        bins.runs.push_back({first[i].score, static_cast<std::uint32_t>(end), first[i].bin * leaves_of_part});
     });
+    bins.count = threshold.count;
+    // Where equal sums leave no number between, some of those at the threshold are left out, from the end on.
+    for (std::size_t i = bins.runs.size(); threshold.count > most && i-- > 0;) {
+        BinRun& run = bins.runs[i];
+        while (bins.count > least && run.end > 0 && run.score + second[run.end - 1].score == threshold.score) {
+            --run.end;
+            --bins.count;
+        }
+    }
+    std::erase_if(bins.runs, [](const BinRun& run) { return run.end == 0; });
 }
 
 }  // namespace
@@ -122,25 +129,21 @@ std::vector<BinRanks> dijkstra_order(const RankedParts& parts, std::size_t wante
 }
 
 void nearest_bins(const RankedParts& parts, std::size_t leaves_of_part, std::size_t least, std::size_t most,
-                  std::vector<ScoredBin>& bins)
+                  NearestBins& bins)
 {
     // The bins of the parts so far, as one list: the smallest sums of all parts begin with some of them.
-    std::vector<ScoredBin> before;
-    for (const RankedLeaf& leaf : parts.front()) before.push_back({leaf.score, leaf.leaf});
-    for (std::size_t part = 1; part < parts.size(); ++part) {
+    std::vector<ScoredBin> before{{0, 0}};
+    for (std::size_t part = 0; part < parts.size(); ++part) {
         const bool last = part + 1 == parts.size();
-        std::vector<ScoredBin> now;
-        std::vector<ScoredBin>& sums = last ? bins : now;
-        const auto bin_of = [&](std::size_t i, std::size_t j) {
-            return before[i].bin * leaves_of_part + parts[part][j].leaf;
-        };
-        smallest_sums(before, parts[part], last ? least : most, most, bin_of, sums);
+        smallest_sums(before, parts[part], leaves_of_part, last ? least : most, most, bins);
         if (last) return;
-        std::ranges::stable_sort(now, {}, &ScoredBin::score);
-        before = std::move(now);
+        before.clear();
+        for (const BinRun& run : bins.runs) {
+            for (std::size_t j = 0; j < run.end; ++j)
+                before.push_back({run.score + parts[part][j].score, run.first + parts[part][j].leaf});
+        }
+        std::ranges::stable_sort(before, {}, &ScoredBin::score);
     }
-    before.resize(std::min(before.size(), most));
-    bins.insert(bins.end(), before.begin(), before.end());
 }
 
 SlopeOrder::SlopeOrder(std::size_t ranks, std::size_t length)

@@ -35,21 +35,28 @@ using RankedParts = std::vector<std::vector<RankedLeaf>>;
 // A bin by the ranks of its leaves; ranks of parts that do not exist are 0.
 using BinRanks = std::array<std::uint16_t, most_tree_parts>;
 
-// A bin with its score.
-struct ScoredBin {
-    float score;
-    std::uint64_t bin;
+// Bins that differ in the last part alone: those with its leaves of the ranks [0, end).
+struct BinRun {
+    float score;          // of the leaves of the other parts
+    std::uint32_t end;    // > 0
+    std::uint64_t first;  // the bin with leaf 0 of the last part
+};
+
+struct NearestBins {
+    std::vector<BinRun> runs;
+    std::size_t count = 0;  // of bins
+    float farthest = 0;     // no bin scores more
 };
 
 // Returns the first `wanted` bins in ascending order of (score in float64, ranks compared from the first part on), by a
 // priority queue over the neighbours of bins visited (Babenko and Lempitsky, 2012).
 std::vector<BinRanks> dijkstra_order(const RankedParts& parts, std::size_t wanted);
 
-// Appends the bins with the smallest scores, in no order: at least `least` and at most `most` of them, or all where
-// there are fewer. Where equal scores leave no number between, `least` of them, those of smaller ranks first. A wider
-// interval takes fewer steps. Scores are sums in float, part after part. `leaves_of_part`: k1 * k2.
+// Finds the bins with the smallest scores: at least `least` and at most `most` of them, or all where there are fewer.
+// Where equal scores leave no number between, `least` of them, those of smaller ranks first. A wider interval takes
+// fewer steps. Scores are sums in float, part after part. `leaves_of_part`: k1 * k2.
 void nearest_bins(const RankedParts& parts, std::size_t leaves_of_part, std::size_t least, std::size_t most,
-                  std::vector<ScoredBin>& bins);
+                  NearestBins& bins);
 
 // The orders of pairs of ranks for ten slopes 1.08^-5 ... 1.08^4. With slope s, pairs (i, j) come in ascending order of
 // sqrt(i) / s + sqrt(j) s, ties by i: a slope below 1 goes deeper into the second part. Scores grow about as the root

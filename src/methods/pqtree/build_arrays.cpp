@@ -5,18 +5,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "methods/arrays.h"
+#include "methods/given_arrays.h"
 
 namespace pgwarp
 {
 
 namespace
 {
-
-bool is_named(const ArrayShape& array, const char* name)
-{
-    return std::strncmp(array.name, name, sizeof(array.name)) == 0;
-}
 
 std::vector<ArrayShape> quantizer_shapes_of(const TreeOptions& options, std::size_t dimensions)
 {

@@ -10,10 +10,17 @@
 #include "methods/bulk_memory.h"
 #include "methods/method.h"
 #include "methods/pqtree/pqtree.h"
-#include "methods/rows/half_rows.h"
+#include "methods/rows/stored_vectors.h"
 
 namespace pgwarp
 {
+
+// The form in which rows are ranked again.
+inline VectorForm form_of(const TreeOptions& options)
+{
+    if (options.keeps_full()) return VectorForm::full;
+    return options.keeps_half() ? VectorForm::half : VectorForm::none;
+}
 
 // Host memory, empty where the options have no such array or it is not made yet.
 struct TreeArrays {

@@ -57,6 +57,22 @@ bool finds_enough(const Calibration& so_far)
     return true;
 }
 
+// Line codes order some true neighbours behind other rows, however many candidates there are. Where two steps gain next
+// to nothing for any k, more candidates do not either.
+bool gains_nothing(const Calibration& so_far)
+{
+    constexpr std::uint32_t steps = 2;
+    constexpr std::int64_t fewest_candidates = 16384;
+    constexpr float least_gain = 0.002F;
+    if (so_far.count <= steps) return false;
+    const CalibrationPoint& before = so_far.points[so_far.count - 1 - steps];
+    const CalibrationPoint& now = so_far.points[so_far.count - 1];
+    if (before.effort < fewest_candidates) return false;
+    for (std::size_t column = 0; column < 4; ++column)
+        if (now.recall[column] >= before.recall[column] + least_gain) return false;
+    return true;
+}
+
 // Searches for one row and for ten look at the same proposals, and a nearer neighbour is found no less often. So ten
 // neighbours of each query tell more of the nearest than the nearest itself.
 Calibration with_nearest(Calibration curve)
@@ -110,7 +126,7 @@ double mean_of(std::span<const float> shares)
 
 }  // namespace
 
-std::size_t tree_calibration_sample(const TreeOptions&, std::size_t rows)
+std::size_t tree_calibration_sample(std::size_t rows)
 {
     return std::clamp(rows / rows_per_sampled, fewest_sampled, most_sampled);
 }
@@ -118,10 +134,11 @@ std::size_t tree_calibration_sample(const TreeOptions&, std::size_t rows)
 Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool) const
 {
     const std::vector<std::int64_t> schedule = candidate_schedule(rows);
-    RecallCurve curve(sample.size());
+    RecallCurve curve(sample.rows.size());
     for (std::size_t i = 0; i < schedule.size(); ++i) {
         progress.advance("calibrating", i, schedule.size());
         if (i + 1 == schedule.size() || finds_enough(curve.calibration())) break;
+        if (!options.keeps_vectors() && gains_nothing(curve.calibration())) return with_nearest(curve.calibration());
         curve.add(schedule[i], shares_at(schedule[i], pool, progress.cancel));
     }
     // The last effort takes all rows, by their vectors or by line codes.
@@ -137,11 +154,11 @@ Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool
 // less. Samples ascend by row; any first ones in the order of their reversed bits are spread over all rows.
 std::vector<std::uint32_t> TreeCalibration::measured_queries(std::int64_t effort) const
 {
-    std::vector<std::uint32_t> numbers(sample.size());
+    std::vector<std::uint32_t> numbers(sample.rows.size());
     std::iota(numbers.begin(), numbers.end(), 0U);
     std::ranges::sort(numbers, {}, reversed_bits);
-    const std::size_t affordable = sample.size() * all_measured_up_to / static_cast<std::size_t>(effort);
-    numbers.resize(std::clamp(affordable, std::min(fewest_measured, sample.size()), sample.size()));
+    const std::size_t affordable = sample.rows.size() * all_measured_up_to / static_cast<std::size_t>(effort);
+    numbers.resize(std::clamp(affordable, std::min(fewest_measured, sample.rows.size()), sample.rows.size()));
     return numbers;
 }
 
@@ -149,17 +166,17 @@ std::vector<std::uint32_t> TreeCalibration::measured_queries(std::int64_t effort
 RecallCurve::Shares TreeCalibration::shares_at(std::int64_t effort, ThreadPool& pool, const CancelToken* cancel) const
 {
     const std::vector<std::uint32_t> numbers = measured_queries(effort);
-    const std::size_t dimensions = queries.size() / sample.size();
-    const std::vector<float> some = gather_rows(queries.data(), dimensions, numbers);
+    const std::size_t dimensions = sample.queries.size() / sample.rows.size();
+    const std::vector<float> some = gather_rows(sample.queries.data(), dimensions, numbers);
     const std::size_t most_ranked = ranked_for(options, rows, effort, Calibration::ks[3]);
     std::vector<std::vector<Candidate>> proposed;
-    proposer.propose(some, plan_for_all(options, rows, effort, most_ranked + 1), dead, proposed, pool, cancel);
+    proposer.propose(some, plan_for_all(options, rows, effort, most_ranked + 1), sample.dead, proposed, pool, cancel);
     std::vector<std::vector<std::size_t>> places(numbers.size());
     pool.parallel_for(numbers.size(), 4, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) places[i] = places_of(numbers[i], proposed[i]);
     });
     // One more query missed one neighbour, because a small sample without a miss proves no perfect recall.
-    RecallCurve::Shares shares(sample.size() + 1, {-1, -1, -1, -1});
+    RecallCurve::Shares shares(sample.rows.size() + 1, {-1, -1, -1, -1});
     for (std::size_t column = 0; column < 4; ++column) {
         const std::vector<float> found = worst_shares(column, effort, places);
         for (std::size_t i = 0; i < found.size(); ++i) shares[numbers[i]][column] = found[i];
@@ -189,11 +206,11 @@ std::vector<float> TreeCalibration::worst_shares(std::size_t column, std::int64_
 // Returns the place of each true neighbour among the proposals of a query, without its own row.
 std::vector<std::size_t> TreeCalibration::places_of(std::size_t query, std::span<const Candidate> proposed) const
 {
-    const NeighbourTable numbers(truth[query]);
-    std::vector<std::size_t> places(truth[query].size(), std::numeric_limits<std::size_t>::max());
+    const NeighbourTable numbers(sample.truth[query]);
+    std::vector<std::size_t> places(sample.truth[query].size(), std::numeric_limits<std::size_t>::max());
     std::size_t place = 0;
     for (const Candidate& one : proposed) {
-        if (one.row == sample[query]) continue;
+        if (one.row == sample.rows[query]) continue;
         const std::uint32_t number = numbers.find(one.row);
         if (number != no_row) places[number] = place;
         ++place;
@@ -203,7 +220,7 @@ std::vector<std::size_t> TreeCalibration::places_of(std::size_t query, std::span
 
 RecallCurve::Shares TreeCalibration::all_found() const
 {
-    RecallCurve::Shares shares(sample.size() + 1, {-1, -1, -1, -1});
+    RecallCurve::Shares shares(sample.rows.size() + 1, {-1, -1, -1, -1});
     for (std::size_t column = 0; column < 4; ++column) {
         if (measured_ks(column, rows - 1, ResultKind::exact, 1).empty()) continue;
         for (auto& of_query : shares) of_query[column] = 1;

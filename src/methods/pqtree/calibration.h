@@ -9,20 +9,19 @@
 #include "methods/method.h"
 #include "methods/pqtree/proposer.h"
 #include "methods/recall/curve.h"
+#include "methods/recall/recalibration.h"
 
 namespace pgwarp
 {
 
 // Recall is the share of true neighbours among the proposals that vectors rank again, the index's own or, with refine =
-// none, the heap's: ranking itself loses none.
+// none, the heap's: ranking itself loses none. The curve ends with all rows; with refine = none, where more candidates
+// gain nothing.
 struct TreeCalibration {
     const TreeOptions& options;
     const TreeProposer& proposer;
     std::size_t rows;
-    const std::vector<std::uint32_t>& sample;              // rows that are queries
-    std::span<const float> queries;                        // these rows
-    const std::vector<std::vector<std::uint32_t>>& truth;  // of calibration_truth()
-    RowBitmap dead = {};
+    const CalibrationSample& sample;
 
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 
@@ -36,6 +35,6 @@ private:
 };
 
 // Returns the number of sample rows of a calibration.
-std::size_t tree_calibration_sample(const TreeOptions& options, std::size_t rows);
+std::size_t tree_calibration_sample(std::size_t rows);
 
 }  // namespace pgwarp

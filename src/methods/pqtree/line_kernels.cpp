@@ -190,6 +190,24 @@ void score_columns(bool squared, const float* values, std::size_t blocks, std::s
     }
 }
 
+void count_below(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks)
+{
+    const hn::CappedTag<std::uint64_t, 8> tag;
+    const std::size_t lanes = hn::Lanes(tag);
+    HWY_ALIGN std::uint64_t some[8] = {};
+    for (std::size_t i = 0; i < count; i += lanes) {
+        const std::size_t filled = std::min(lanes, count - i);
+        std::copy_n(keys + i, filled, some);
+        const auto own = hn::Load(tag, some);
+        auto below = hn::Zero(tag);
+        // A mask is -1 in its lanes.
+        for (std::size_t j = 0; j < count; ++j)
+            below = hn::Sub(below, hn::VecFromMask(tag, hn::Lt(hn::Set(tag, keys[j]), own)));
+        hn::Store(below, tag, some);
+        for (std::size_t lane = 0; lane < filled; ++lane) ranks[i + lane] = static_cast<std::uint32_t>(some[lane]);
+    }
+}
+
 // Writes the terms of a line part in floats; returns the range of its bases and the largest slope.
 TermRange float_terms(const LineArrays& lines, const float* scores, float* bases, float* slopes)
 {
@@ -341,6 +359,8 @@ void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* b
         const std::uint8_t* rows[kGroup];
         for (std::size_t r = 0; r < kGroup; ++r)
             rows[r] = codes + std::size_t{positions[std::min(i + r, count - 1)]} * 2 * padded_parts;
+        for (std::size_t r = i + kGroup; r < std::min(i + 2 * kGroup, count); ++r)
+            __builtin_prefetch(codes + std::size_t{positions[r]} * 2 * padded_parts);
         __m512i sums[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
                            _mm512_setzero_si512()};
         for (std::size_t first = 0; first < padded_parts; first += kParts) {
@@ -349,16 +369,22 @@ void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* b
             for (std::size_t part = 0; part < kParts; ++part)
                 add_part(tables[first + part], lines[part], places[part], weight, sums);
         }
-        alignas(64) std::int32_t totals[4][16];
-        for (std::size_t q = 0; q < 4; ++q) _mm512_store_si512(totals[q], sums[q]);
-        for (std::size_t r = 0; r < kGroup && i + r < count; ++r) {
-            const std::int32_t total = totals[r % 16 / 4][r / 16 * 4 + r % 4];
-            out[i + r] = terms.unit * static_cast<float>(total) + biases[positions[i + r]] + terms.shift;
+        alignas(64) std::int32_t totals[4][4][4];
+        for (std::size_t q = 0; q < 4; ++q) {
+            _mm_store_si128(reinterpret_cast<__m128i*>(totals[0][q]), _mm512_castsi512_si128(sums[q]));
+            _mm_store_si128(reinterpret_cast<__m128i*>(totals[1][q]), _mm512_extracti32x4_epi32(sums[q], 1));
+            _mm_store_si128(reinterpret_cast<__m128i*>(totals[2][q]), _mm512_extracti32x4_epi32(sums[q], 2));
+            _mm_store_si128(reinterpret_cast<__m128i*>(totals[3][q]), _mm512_extracti32x4_epi32(sums[q], 3));
         }
+        const std::int32_t* const total = totals[0][0];
+        for (std::size_t r = 0; r < std::min(kGroup, count - i); ++r)
+            out[i + r] = terms.unit * static_cast<float>(total[r]) + biases[positions[i + r]] + terms.shift;
     }
 }
 
 #else
+
+constexpr std::size_t kAhead = 16;  // rows prefetched
 
 // A row at a time: its line parts are the lanes, and each lane looks its term up. Sums are exact integers.
 void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* biases, std::size_t padded_parts,
@@ -372,6 +398,7 @@ void sum_codes(const CodeTerms& terms, const std::uint8_t* codes, const float* b
     const auto table = hn::Mul(hn::Iota(words, 0), hn::Set(words, 256));
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint8_t* code = codes + std::size_t{positions[i]} * 2 * padded_parts;
+        __builtin_prefetch(codes + std::size_t{positions[std::min(i + kAhead, count - 1)]} * 2 * padded_parts);
         auto sum = hn::Zero(words);
         auto rest = hn::Zero(words);
         for (std::size_t part = 0; part < padded_parts; part += lanes) {
@@ -399,6 +426,7 @@ HWY_EXPORT(find_lines);
 HWY_EXPORT(all_errors);
 HWY_EXPORT(sum_of_gains);
 HWY_EXPORT(score_columns);
+HWY_EXPORT(count_below);
 HWY_EXPORT(float_terms);
 HWY_EXPORT(round_terms);
 HWY_EXPORT(sum_codes);
@@ -446,6 +474,11 @@ void score_packed(bool squared, const float* values, std::size_t blocks, std::si
                   float* out)
 {
     HWY_DYNAMIC_DISPATCH(score_columns)(squared, values, blocks, dimensions, query, out);
+}
+
+void rank_keys(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks)
+{
+    HWY_DYNAMIC_DISPATCH(count_below)(keys, count, ranks);
 }
 
 LineArrays::LineArrays(std::size_t lines)

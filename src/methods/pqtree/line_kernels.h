@@ -64,6 +64,9 @@ inline std::size_t blocks_of(std::size_t count)
 void score_packed(bool squared, const float* values, std::size_t blocks, std::size_t dimensions, const float* query,
                   float* out);
 
+// ranks[i] = the number of keys below key i, of different keys. Takes count^2 comparisons without branches.
+void rank_keys(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks);
+
 // What line_term() needs of the lines of one line part, an array each, padded to whole blocks.
 struct LineArrays {
     std::vector<std::int32_t> from;  // centroids of the first level

@@ -1,11 +1,9 @@
 // Merges: new rows go down the existing tree and to its lines.
 #include "methods/pqtree/merge_build.h"
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
+#include <optional>
 
-#include "methods/arrays.h"
+#include "methods/given_arrays.h"
 #include "methods/pqtree/build_steps.h"
 
 namespace pgwarp
@@ -24,27 +22,18 @@ public:
         // The effective options leave nothing to the number of rows.
         made_.options = TreeOptions::resolve(options, 0, shape.dimensions);
         made_.make_quantizer_room();
-        for (const ArrayShape& array : made_.quantizer_shapes()) given_.push_back({array, 0});
+        given_.emplace(made_.quantizer_shapes());
     }
 
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
-        const auto same = [&](const Given& given) {
-            return std::strncmp(given.shape.name, shape.name, sizeof(shape.name)) == 0;
-        };
-        const auto given = std::find_if(given_.begin(), given_.end(), same);
-        if (given == given_.end()) throw BadRequest("an array that the index has no use for");
-        const ArrayShape& known = given->shape;
-        require_array(std::span(&shape, 1), known.name, known.type, known.rows, known.width);
-        made_.write_quantizer(known.name, offset, bytes);
-        given->bytes += bytes.size();
+        const char* name = given_->count(shape, bytes.size());
+        if (name == nullptr) throw BadRequest("an array that the index has no use for");
+        made_.write_quantizer(name, offset, bytes);
     }
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
     {
-        for (const Given& given : given_) {
-            if (given.bytes != given.shape.bytes())
-                throw BadRequest("array \"" + std::string(given.shape.name) + "\" was not given whole");
-        }
+        given_->check_whole();
         made_.check_quantizer();
         made_.rows = rows.size();
         const TreeBuildInput input{shape_, rows, progress, pool};
@@ -61,7 +50,7 @@ public:
     {
         std::vector<ArrayShape> shapes = made_.shapes();
         std::erase_if(shapes, [](const ArrayShape& array) {
-            return !is_pqtree_row_array(array) && std::strcmp(array.name, array_half_scale) != 0;
+            return !is_pqtree_row_array(array) && !is_named(array, array_half_scale);
         });
         return shapes;
     }
@@ -73,14 +62,9 @@ public:
     ParameterList effective_options() const override { return made_.options.as_parameters(); }
 
 private:
-    struct Given {
-        ArrayShape shape;
-        std::uint64_t bytes;  // received
-    };
-
     IndexShape shape_;
     TreeArrays made_;
-    std::vector<Given> given_;
+    std::optional<GivenArrays> given_;
 };
 
 }  // namespace

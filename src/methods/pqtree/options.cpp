@@ -72,6 +72,7 @@ TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows,
     if (resolved.line_parts > dimensions / resolved.parts * resolved.parts)
         throw BadRequest("line_parts leave a part without dimensions");
     resolved.refine = static_cast<TreeRefine>(options.get("refine", static_cast<int>(TreeRefine::half)));
+    resolved.ranked_share = std::max<std::int64_t>(1, options.get(option_ranked_share, usual_ranked_share));
     return resolved;
 }
 
@@ -83,6 +84,7 @@ ParameterList TreeOptions::as_parameters() const
     list.set("k2", static_cast<std::int64_t>(k2));
     list.set("line_parts", static_cast<std::int64_t>(line_parts));
     list.set("refine", static_cast<std::int64_t>(refine));
+    if (ranked_share != usual_ranked_share) list.set(option_ranked_share, static_cast<std::int64_t>(ranked_share));
     return list;
 }
 
@@ -117,7 +119,8 @@ SearchPlan search_plan(const TreeOptions& options, std::size_t rows, const Searc
     plan.width = width > 0 ? std::min(static_cast<std::size_t>(width), options.k1)
                            : choose_width(options.k1, plan.candidates, rows);
     const std::size_t k = std::min<std::size_t>(batch.k, rows);
-    plan.ranked = std::max({fewest_ranked, std::min(4 * k, k + 1500), k + k / 8, plan.candidates / ranked_share});
+    plan.ranked = std::max({fewest_ranked, std::min(4 * k, k + 1500), k + k / 8, plan.candidates / usual_ranked_share,
+                            std::min(plan.candidates / options.ranked_share, most_ranked)});
     plan.ranked = std::min(plan.ranked, rows);
     plan.candidates = std::max(plan.candidates, plan.ranked);
     return plan;

@@ -43,6 +43,14 @@
 namespace pgwarp
 {
 
+// Of the candidates, the share that stored vectors rank again, where that is more than a few for each wanted row. Where
+// line codes order rows badly (clusters that are far apart, beside which lines are coarse), a build finds that all
+// candidates must be ranked, up to most_ranked. It stores the share among the options.
+inline constexpr std::size_t usual_ranked_share = 32;
+inline constexpr std::size_t fewest_ranked = 48;
+inline constexpr std::size_t most_ranked = 8192;
+inline constexpr char option_ranked_share[] = "ranked_share";
+
 // Options with every 0 resolved to a number.
 struct TreeOptions {
     std::size_t parts = 1;
@@ -50,6 +58,7 @@ struct TreeOptions {
     std::size_t k2 = 1;
     std::size_t line_parts = 1;
     TreeRefine refine = TreeRefine::half;
+    std::size_t ranked_share = usual_ranked_share;
 
     bool keeps_half() const { return refine == TreeRefine::half; }
     bool keeps_full() const { return refine == TreeRefine::full; }
@@ -71,10 +80,6 @@ Metric tree_metric(Metric metric);
 
 // The numbers of candidates that are measured, ascending; the last is all rows.
 std::vector<std::int64_t> candidate_schedule(std::size_t rows);
-
-// Of the candidates, the share that stored vectors rank again, where that is more than a few for each wanted row.
-inline constexpr std::size_t ranked_share = 32;
-inline constexpr std::size_t fewest_ranked = 48;
 
 // What a search does for an effort.
 struct SearchPlan {

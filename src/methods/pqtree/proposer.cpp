@@ -2,13 +2,10 @@
 #include "methods/pqtree/proposer.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "methods/pqtree/bin_lists.h"
-#include "methods/pqtree/bin_order.h"
+#include "methods/pqtree/bin_choice.h"
 #include "methods/pqtree/line_kernels.h"
 
 namespace pgwarp
@@ -17,33 +14,15 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t fewest_bins = 32;
-constexpr std::size_t fewest_ranks = 128;  // leaves of a part that are sorted at first
-constexpr float spare_bins = 1.2F;         // more than the last search needed
-constexpr float most_bins_per_row = 16;
-constexpr std::size_t most_bins = std::size_t{1} << 40;
 constexpr std::size_t scored_at_a_time = 4096;  // candidates
-constexpr std::size_t buckets = 256;            // of scores, where bins are cut
-
-// The rows of a bin that a search passes.
-struct VisitedBin {
-    float score;
-    std::uint32_t begin;
-    std::uint32_t end;
-    std::uint32_t live;
-    std::uint64_t slot;
-};
 
 // The memory of a search, of each thread.
 struct Workspace {
     std::vector<float> centroid_scores;  // [line parts][padded k1]
     std::vector<float> part_scores;      // [padded k1], then of leaves
     std::vector<std::uint32_t> order;
-    std::vector<std::vector<std::uint64_t>> leaves;  // compared ones of each part, as ordered keys
-    RankedParts ranked;                              // the nearest of them
-    std::size_t ranks = 0;
-    std::vector<ScoredBin> bins;
-    std::vector<VisitedBin> visited;
+    LeafKeys leaves;
+    BinChoice bins;
     std::vector<std::uint32_t> positions;
     std::vector<float> scores;
     CodeTerms terms;
@@ -82,6 +61,7 @@ public:
                (biases_.size() + level1_.size() + level2_.size()) * sizeof(float) +
                5 * sizeof(float) * most_lines * arrays_.size();
     }
+    std::uint64_t bins_visited() const override { return statistics_.bins_visited.load(std::memory_order_relaxed); }
 
 private:
     void pack_tree(const ProductTree& tree);
@@ -91,12 +71,6 @@ private:
     void score_centroids(const float* query, Workspace& space) const;
     void descend(const float* query, std::size_t width, Workspace& space) const;
     void descend_part(const float* query, std::size_t part, std::size_t width, Workspace& space) const;
-    void sort_leaves(std::size_t ranks, Workspace& space) const;
-    void order_bins(std::size_t wanted, Workspace& space) const;
-    std::size_t visit_bins(RowBitmap dead, Workspace& space) const;
-    void take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const;
-    void cut_bins(std::size_t candidates, Workspace& space) const;
-    void list_positions(RowBitmap dead, Workspace& space) const;
     void list_all(RowBitmap dead, Workspace& space) const;
     std::vector<Candidate> best_of(std::size_t wanted, Workspace& space, const CancelToken* cancel) const;
     std::vector<Candidate> propose_one(const float* query, const SearchPlan& plan, RowBitmap dead,
@@ -113,7 +87,7 @@ private:
     BinLists lists_;
     BulkVector<std::uint8_t> codes_;  // [position][2][padded line parts]
     BulkVector<float> biases_;        // [position]
-    mutable std::atomic<float> bins_per_row_{0.5F};
+    mutable BinStatistics statistics_;
 };
 
 CpuProposer::CpuProposer(Metric metric, const TreeOptions& options, const ProductTree& tree, const LineTable& lines,
@@ -229,144 +203,6 @@ void CpuProposer::descend_part(const float* query, std::size_t part, std::size_t
     }
 }
 
-// Sorts the `ranks` nearest leaves of each part.
-void CpuProposer::sort_leaves(std::size_t ranks, Workspace& space) const
-{
-    space.ranked.resize(space.leaves.size());
-    for (std::size_t part = 0; part < space.leaves.size(); ++part) {
-        std::vector<std::uint64_t>& leaves = space.leaves[part];
-        const std::size_t count = std::min(ranks, leaves.size());
-        if (count < leaves.size()) select_smallest(leaves, count);
-        std::sort(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(count));
-        space.ranked[part].resize(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            const Candidate leaf = candidate_of(leaves[i]);
-            space.ranked[part][i] = {leaf.score, leaf.row};
-        }
-    }
-}
-
-// Finds at least the `wanted` nearest bins. Few leaves are sorted at first; that is enough where no bin with another
-// leaf could be as near as the farthest bin found.
-void CpuProposer::order_bins(std::size_t wanted, Workspace& space) const
-{
-    if (space.ranked.empty()) sort_leaves(space.ranks = fewest_ranks, space);
-    for (;; sort_leaves(space.ranks *= 4, space)) {
-        space.bins.clear();
-        nearest_bins(space.ranked, shape_.tree.leaves(), wanted, wanted + wanted / 4, space.bins);
-        if (space.ranks >= space.leaves.front().size()) return;
-        float nearest = 0;
-        for (const auto& part : space.ranked) nearest += part.front().score;
-        float farthest = nearest;
-        for (const ScoredBin& bin : space.bins) farthest = std::max(farthest, bin.score);
-        bool enough = space.bins.size() >= wanted;
-        for (const auto& part : space.ranked)
-            enough = enough && nearest - part.front().score + part.back().score > farthest;
-        if (enough) return;
-    }
-}
-
-// Collects the bins with rows; returns the number of these rows that live.
-std::size_t CpuProposer::visit_bins(RowBitmap dead, Workspace& space) const
-{
-    // Most bins are empty. A bit tells, of a table that the caches hold; without branches, the loads of one bin do not
-    // wait for those of another.
-    space.visited.resize(space.bins.size());
-    std::size_t count = 0;
-    for (const ScoredBin& bin : space.bins) {
-        const std::uint64_t slot = lists_.slots().slot(bin.bin);
-        space.visited[count].score = bin.score;
-        space.visited[count].slot = slot;
-        count += lists_.holds_rows(slot) ? 1 : 0;
-    }
-    space.visited.resize(count);
-    for (VisitedBin& bin : space.visited) {
-        bin.begin = lists_.begin(bin.slot);
-        bin.end = lists_.end(bin.slot);
-        bin.live = bin.end - bin.begin;
-    }
-    if (lists_.slots().hashed) {
-        // A slot is visited once, for the nearest of its bins.
-        std::ranges::sort(space.visited, [](const VisitedBin& a, const VisitedBin& b) {
-            return a.slot != b.slot ? a.slot < b.slot : a.score < b.score;
-        });
-        const auto repeated = std::ranges::unique(space.visited, {}, &VisitedBin::slot);
-        space.visited.erase(repeated.begin(), repeated.end());
-    }
-    std::size_t live = 0;
-    for (VisitedBin& bin : space.visited) {
-        for (std::uint32_t position = bin.begin; !dead.empty() && position < bin.end; ++position)
-            bin.live -= bit_is_set(dead, lists_.row_at(position)) ? 1 : 0;
-        live += bin.live;
-    }
-    return live;
-}
-
-// Takes the nearest bins that hold so many live rows. The number of bins is not known before: it is as many for a row
-// as in the last search, and grows until there are enough. What is taken does not depend on it.
-void CpuProposer::take_bins(std::size_t candidates, RowBitmap dead, Workspace& space) const
-{
-    std::size_t all = 1;
-    for (const auto& part : space.leaves) all = std::min(all * part.size(), most_bins);
-    const float guess = spare_bins * bins_per_row_.load(std::memory_order_relaxed) * static_cast<float>(candidates);
-    std::size_t wanted = std::max(fewest_bins, static_cast<std::size_t>(guess));
-    space.ranked.clear();
-    for (;;) {
-        wanted = std::min(wanted, all);
-        order_bins(wanted, space);
-        const std::size_t live = visit_bins(dead, space);
-        const float per_row = static_cast<float>(space.bins.size()) / static_cast<float>(live + 1);
-        if (live >= candidates) {
-            if (dead.empty()) bins_per_row_.store(std::min(per_row, most_bins_per_row), std::memory_order_relaxed);
-            return cut_bins(candidates, space);
-        }
-        if (space.bins.size() >= all) return;
-        const double missing = static_cast<double>(candidates) / static_cast<double>(live + 1);
-        wanted = static_cast<std::size_t>(static_cast<double>(space.bins.size()) * std::clamp(1.2 * missing, 1.5, 4.0));
-    }
-}
-
-// Keeps the nearest bins that hold enough live rows. They are not sorted but counted by score; only those near the cut
-// are sorted.
-void CpuProposer::cut_bins(std::size_t candidates, Workspace& space) const
-{
-    std::vector<VisitedBin>& bins = space.visited;
-    const auto [least, most] = std::ranges::minmax(bins, {}, &VisitedBin::score);
-    const float per_score = most.score > least.score ? buckets / (most.score - least.score) : 0;
-    const float origin = least.score;
-    const auto bucket_of = [&](const VisitedBin& bin) {
-        const float at = (bin.score - origin) * per_score;
-        return at < static_cast<float>(buckets - 1) ? static_cast<std::size_t>(at) : buckets - 1;
-    };
-    std::size_t rows[buckets] = {};
-    for (const VisitedBin& bin : bins) rows[bucket_of(bin)] += bin.live;
-    std::size_t last = 0;
-    std::size_t before = 0;
-    while (last + 1 < buckets && before + rows[last] < candidates) before += rows[last++];
-    const auto tail = std::partition(bins.begin(), bins.end(), [&](const auto& bin) { return bucket_of(bin) < last; });
-    const auto end = std::partition(tail, bins.end(), [&](const auto& bin) { return bucket_of(bin) == last; });
-    std::sort(tail, end, [](const VisitedBin& a, const VisitedBin& b) {
-        return a.score != b.score ? a.score < b.score : a.slot < b.slot;
-    });
-    auto kept = tail;
-    for (; kept != end && before < candidates; ++kept) before += kept->live;
-    bins.erase(kept, bins.end());
-}
-
-void CpuProposer::list_positions(RowBitmap dead, Workspace& space) const
-{
-    constexpr std::size_t line = 64;
-    space.positions.clear();
-    for (const VisitedBin& bin : space.visited) {
-        const std::uint8_t* codes = codes_.data() + std::size_t{bin.begin} * 2 * padded_parts_;
-        const std::size_t bytes = std::min<std::size_t>((bin.end - bin.begin) * 2 * padded_parts_, 8 * line);
-        for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(codes + at);
-        for (std::uint32_t position = bin.begin; position < bin.end; ++position) {
-            if (dead.empty() || !bit_is_set(dead, lists_.row_at(position))) space.positions.push_back(position);
-        }
-    }
-}
-
 void CpuProposer::list_all(RowBitmap dead, Workspace& space) const
 {
     space.positions.clear();
@@ -399,13 +235,13 @@ std::vector<Candidate> CpuProposer::propose_one(const float* query, const Search
 {
     thread_local Workspace space;
     score_centroids(query, space);
-    if (plan.complete) {
-        list_all(dead, space);
-    } else {
+    bool listed = false;
+    if (!plan.complete) {
         descend(query, plan.width, space);
-        take_bins(plan.candidates, dead, space);
-        list_positions(dead, space);
+        listed = space.bins.run(lists_, shape_.tree.leaves(), space.leaves, plan.candidates, dead, statistics_,
+                                space.positions);
     }
+    if (!listed) list_all(dead, space);
     return best_of(plan.ranked, space, cancel);
 }
 

@@ -21,13 +21,16 @@ public:
     virtual ~TreeProposer() = default;
     // proposed[q]: of each query [count][dimensions] the plan.ranked best by line codes, in ascending order of (score,
     // row), among the rows of the nearest bins. Bins are taken whole, nearest first, until they hold plan.candidates
-    // live rows, so there may be a few more candidates than that. Scores are those of lines.h: for l2 and cosine the
-    // squared distance to the decoded point, for inner product its negative inner product. Fewer where the width does
-    // not lead to as many rows. Thread-safe, const.
+    // live rows, so there may be a few more candidates than that; where these rows lie in too many bins, all live rows
+    // are candidates. Scores are those of lines.h: for l2 and cosine the squared distance to the decoded point, for
+    // inner product its negative inner product. Fewer where the width does not lead to as many rows. Thread-safe,
+    // const.
     virtual void propose(std::span<const float> queries, const SearchPlan& plan, RowBitmap dead,
                          std::vector<std::vector<Candidate>>& proposed, ThreadPool& pool,
                          const CancelToken* cancel) const = 0;
     virtual std::uint64_t memory_bytes() const = 0;
+    // The number of bins that all searches so far have visited on the CPU, the empty ones too.
+    virtual std::uint64_t bins_visited() const { return 0; }
 };
 
 // The proposer of the CPU. `codes` [rows][options.code_bytes()] is copied in the order of bins.

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "methods/arrays.h"
 #include "methods/ordered_scan.h"
 #include "methods/pqtree/build_arrays.h"
 #include "methods/pqtree/proposer.h"
-#include "methods/pqtree/stored_rows.h"
 
 namespace pgwarp
 {
@@ -25,7 +25,7 @@ public:
 
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
-        if (stored_->write(array, offset, bytes)) return;
+        if (stored_->is_array(array)) return write_piece(stored_->bytes(), offset, bytes);
         if (array == array_tree_codes) return write_piece(std::span<std::uint8_t>(index_.codes), offset, bytes);
         // Arrays that the CPU does not use are ignored.
         index_.write_quantizer(array, offset, bytes);
@@ -53,11 +53,12 @@ public:
 
 private:
     std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
+    double value(const float* query, double query_norm, std::uint32_t row) const;
     std::vector<RowResult> rank(const float* query, const std::vector<Candidate>& candidates, std::size_t k) const;
 
     Metric metric_;
     TreeArrays index_;
-    std::unique_ptr<StoredRows> stored_;
+    std::optional<StoredVectors> stored_;
     std::unique_ptr<TreeProposer> proposer_;
 };
 
@@ -77,7 +78,7 @@ TreeSearcher::TreeSearcher(const IndexShape& shape, const ParameterList& options
     if (index_.rows > 0) require_pqtree_arrays(arrays, index_.options, index_.rows, index_.dimensions);
     index_.make_quantizer_room();
     index_.codes.resize(index_.rows * index_.options.code_bytes());
-    stored_ = std::make_unique<StoredRows>(metric_, index_);
+    stored_.emplace(metric_, index_.dimensions, index_.rows, form_of(index_.options), index_.half);
 }
 
 void TreeSearcher::finish_load(ThreadPool& pool)
@@ -100,6 +101,19 @@ double TreeSearcher::search_cost(const SearchBatch& batch) const
     return static_cast<double>(batch.count) * (2 * vectors * static_cast<double>(index_.dimensions) + lines);
 }
 
+// The value of a row: of its vector, or of the point that its line code stands for.
+double TreeSearcher::value(const float* query, double query_norm, std::uint32_t row) const
+{
+    if (index_.options.keeps_vectors()) return stored_->value(query, query_norm, row);
+    thread_local std::vector<float> point;
+    point.resize(index_.dimensions);
+    const std::uint8_t* code = index_.codes.data() + std::size_t{row} * index_.options.code_bytes();
+    decode_lines(index_.tree, index_.lines, code + index_.options.line_offset(), point.data());
+    // Points of lines are not of unit length; the squared distance of unit vectors is twice their cosine distance.
+    if (metric_ == Metric::cosine) return canonical_l2_squared(query, point.data(), index_.dimensions) / 2;
+    return canonical_distance(metric_, query, point.data(), index_.dimensions);
+}
+
 std::vector<RowResult> TreeSearcher::rank(const float* query, const std::vector<Candidate>& candidates,
                                           std::size_t k) const
 {
@@ -107,7 +121,7 @@ std::vector<RowResult> TreeSearcher::rank(const float* query, const std::vector<
     FirstRows first(k);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         if (i + prefetched < candidates.size()) stored_->prefetch(candidates[i + prefetched].row);
-        first.offer({stored_->value(query, norm, candidates[i].row), candidates[i].row});
+        first.offer({value(query, norm, candidates[i].row), candidates[i].row});
     }
     return first.take_sorted();
 }
@@ -158,7 +172,7 @@ void TreeSearcher::search_exact(const SearchBatch& batch, double after_distance,
         index_.rows, batch, after_distance, after_row,
         [&](std::size_t position) {
             const auto row = static_cast<std::uint32_t>(position);
-            return RowResult{stored_->value(query, norm, row), row};
+            return RowResult{value(query, norm, row), row};
         },
         pool);
 }

@@ -8,6 +8,7 @@
 #include "postgres/merge/merge.h"
 #include "postgres/storage/tombstones.h"
 #include "protocol/calibration.h"
+#include "protocol/standing_out.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -61,6 +62,11 @@ void append_name(StringInfo out, const char* name)
     appendStringInfoString(out, ": ");
 }
 
+bool tells_measurement(const char* option)
+{
+    return strcmp(option, option_standing_out) == 0 || strcmp(option, option_standing_within) == 0;
+}
+
 // {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, or null
 // when the index's format has no room for such rows.
 Datum options_json(const MethodDescription& method, const IndexState& state, double recall, uint64 unplaced)
@@ -70,6 +76,7 @@ Datum options_json(const MethodDescription& method, const IndexState& state, dou
     initStringInfo(&out);
     appendStringInfoChar(&out, '{');
     for (uint32 i = 0; i < options.count; ++i) {
+        if (tells_measurement(options.items[i].name)) continue;
         append_name(&out, options.items[i].name);
         append_option_value(&out, method, options.items[i]);
     }
@@ -97,6 +104,17 @@ void append_recall(StringInfo out, float recall)
     }
 }
 
+// Of an index whose recall is that of rows that stand out: the typical distance within which they do, and the number of
+// sampled rows that had such others.
+void append_standing_out(StringInfo out, const ParameterList& options)
+{
+    const int64 within = options.get(option_standing_within, -1);
+    if (within < 0) return;
+    appendStringInfo(
+        out, ", \"recall_of\": \"rows that stand out\", \"standing_out_within\": %.3f, \"queries\": " INT64_FORMAT,
+        static_cast<double>(within) / 1e6, static_cast<int64>(options.get(option_standing_out, 0)));
+}
+
 // {"sample": 1000, "changed_rows": 0, "renewed_by": "merge", "curve": [{"effort": 1, "recall": {"1": 0.9, ...}}, ...]}
 Datum calibration_json(const MethodDescription& method, bool complete, const Directory& directory)
 {
@@ -107,6 +125,7 @@ Datum calibration_json(const MethodDescription& method, bool complete, const Dir
                      directory.changed_rows);
     const char* const renewal = can_calibrate(method, directory) ? "\"merge\"" : "\"REINDEX\"";
     appendStringInfoString(&out, complete || calibration.count == 0 ? "null" : renewal);
+    append_standing_out(&out, directory.options);
     appendStringInfoString(&out, ", \"curve\": [");
     for (uint32 i = 0; i < calibration.count; ++i) {
         const CalibrationPoint& point = calibration.points[i];

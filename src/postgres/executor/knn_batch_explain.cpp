@@ -1,5 +1,6 @@
 // EXPLAIN of a KnnBatch: batches, searches, and rows filtered ahead.
 #include "postgres/executor/knn_batch_state.h"
+#include "protocol/standing_out.h"
 
 extern "C" {
 #include "commands/explain.h"
@@ -20,10 +21,23 @@ const char* effort_text(const ParameterList& settings)
     StringInfoData text;
     initStringInfo(&text);
     for (uint32 i = 0; i < settings.count; ++i) {
-        appendStringInfo(&text, "%s%s=" INT64_FORMAT, i > 0 ? ", " : "", settings.items[i].name,
+        const char* name = settings.items[i].name;
+        if (strcmp(name, option_standing_out) == 0 || strcmp(name, option_standing_within) == 0) continue;
+        appendStringInfo(&text, "%s%s=" INT64_FORMAT, i > 0 ? ", " : "", name,
                          static_cast<int64>(settings.items[i].value));
     }
     return text.data;
+}
+
+// Tells the rows over which the recall behind the effort was measured, where these are not the nearest ones.
+void explain_recall(const ParameterList& settings, ExplainState* explanation)
+{
+    const int64 within = settings.get(option_standing_within, -1);
+    if (within < 0) return;
+    const char* text =
+        psprintf("rows that stand out, within about %.2f; " INT64_FORMAT " sampled rows have some",
+                 static_cast<double>(within) / 1e6, static_cast<int64>(settings.get(option_standing_out, 0)));
+    ExplainPropertyText("Recall Of", text, explanation);
 }
 
 void explain_filtered(const KnnBatchState* state, ExplainState* explanation)
@@ -63,6 +77,7 @@ void explain_counts(const KnnBatchState* state, ExplainState* explanation)
     if (sum.requests == 0) return;
     ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
     if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);
+    explain_recall(sum.settings, explanation);
     if (explanation->timing) {
         ExplainPropertyFloat("Engine Time", "ms", static_cast<double>(sum.engine_ns) / 1e6, 3, explanation);
     }

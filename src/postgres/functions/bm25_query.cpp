@@ -36,25 +36,7 @@ struct Lexemes {
     uint32 capacity;
 };
 
-void add_lexeme(Lexemes* lexemes, const char* bytes, int length, double occurrences)
-{
-    check_lexeme_count_of_query(Size{lexemes->count} + 1);
-    if (lexemes->count == lexemes->capacity) {
-        lexemes->capacity *= 2;
-        lexemes->items = static_cast<WeightedLexeme*>(
-            repalloc_huge(lexemes->items, sizeof(WeightedLexeme) * Size{lexemes->capacity}));
-    }
-    const uint64 term = term_of_lexeme(bytes, static_cast<Size>(length));
-    lexemes->items[lexemes->count++] = {bytes, length, occurrences, term};
-}
-
-Lexemes make_lexemes()
-{
-    constexpr uint32 capacity = 16;
-    return {static_cast<WeightedLexeme*>(palloc(sizeof(WeightedLexeme) * capacity)), 0, capacity};
-}
-
-// Sorts by term and unites equal ones: two lexemes of one term are one to the index.
+// Sorts by term and unites equal ones: two lexemes of one term are one to the index. Raises 54000 for too many terms.
 void unite_lexemes(Lexemes* lexemes)
 {
     WeightedLexeme* items = lexemes->items;
@@ -69,6 +51,26 @@ void unite_lexemes(Lexemes* lexemes)
         }
     }
     lexemes->count = kept;
+    check_lexeme_count_of_query(kept);
+}
+
+// A lexeme may come more often than a query has terms: the room is for twice as many.
+void add_lexeme(Lexemes* lexemes, const char* bytes, int length, double occurrences)
+{
+    if (lexemes->count == 2 * max_query_terms) unite_lexemes(lexemes);
+    if (lexemes->count == lexemes->capacity) {
+        lexemes->capacity *= 2;
+        lexemes->items = static_cast<WeightedLexeme*>(
+            repalloc_huge(lexemes->items, sizeof(WeightedLexeme) * Size{lexemes->capacity}));
+    }
+    const uint64 term = term_of_lexeme(bytes, static_cast<Size>(length));
+    lexemes->items[lexemes->count++] = {bytes, length, occurrences, term};
+}
+
+Lexemes make_lexemes()
+{
+    constexpr uint32 capacity = 16;
+    return {static_cast<WeightedLexeme*>(palloc(sizeof(WeightedLexeme) * capacity)), 0, capacity};
 }
 
 Lexemes lexemes_of_vector(Datum value)

@@ -1,15 +1,18 @@
 // pgwarp_recall(index, k, sample): the recall of a live index, measured with rows of its table as queries. The queries
-// of a chunk fit into work_mem.
+// of a chunk fit into work_mem. In an index of sets with signatures the rows that stand out count alone, as in its
+// calibration.
 #include <cmath>
 #include <limits>
 
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/neighbour_list.h"
 #include "postgres/functions/search_target.h"
+#include "postgres/functions/standing_out.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
+#include "protocol/similarity.h"
 
 extern "C" {
 #include "common/pg_prng.h"
@@ -37,18 +40,26 @@ struct RecallRun {
     ItemPointerData* rows;  // [queries] their rows
     uint32 chunk;           // queries that fit into memory together
     uint32 at_once;         // queries of the present chunk
-    float* vectors;         // [chunk][dimensions]
+    RowView* asked;         // [chunk]
+    float* vectors;         // [chunk][dimensions] of the queries; null for lists
+    MemoryContext lists;    // the queries that are lists; reset with each chunk
+    SampledSets sets;       // none: all neighbours count
+    double functions;       // hash functions of an index of sets
     NeighbourList* truths;  // [chunk], if the index stores no vectors
 };
 
-float* vector_of(const RecallRun* run, uint32 query)
+bool is_of_lists(const RecallRun* run)
 {
-    return run->vectors + static_cast<size_t>(query) * run->target->dimensions;
+    return is_list(run->target->reader->key.element);
 }
 
 // Under cosine a zero vector has no neighbours; under the other metrics of floats it is no typical query.
-bool can_be_query(const SearchTarget* target, const float* vector)
+bool can_be_query(const SearchTarget* target, TupleTableSlot* slot)
 {
+    Datum key;
+    if (is_list(target->reader->key.element)) return slot_key(target->reader, slot, &key);
+    const float* vector = slot_vector(target->reader, slot, target->dimensions);
+    if (vector == nullptr) return false;
     return is_of_bits(target->metric) || canonical_norm(vector, target->dimensions) != 0;
 }
 
@@ -71,8 +82,7 @@ void draw_sample(RecallRun* run)
         if (!row_is_indexed(target->reader, slot)) continue;
         const uint64 place = seen < run->sample ? seen : pg_prng_uint64_range(&random, 0, seen);
         if (place < run->sample) {
-            const float* vector = slot_vector(target->reader, slot, target->dimensions);
-            if (vector == nullptr || !can_be_query(target, vector)) continue;
+            if (!can_be_query(target, slot)) continue;
             run->rows[place] = slot->tts_tid;
         }
         ++seen;
@@ -82,21 +92,41 @@ void draw_sample(RecallRun* run)
     ExecDropSingleTupleTableSlot(slot);
 }
 
-// Read the vectors of the next chunk of queries.
-void read_chunk(RecallRun* run, uint32 first)
+// Read a query that is a vector to its place in the chunk.
+void read_vector(RecallRun* run, uint32 at, ItemPointer tid, TupleTableSlot* slot)
 {
     SearchTarget* target = run->target;
-    TupleTableSlot* slot = table_slot_create(target->heap, nullptr);
-    run->at_once = Min(run->chunk, run->queries - first);
-    for (uint32 i = 0; i < run->at_once; ++i) {
-        CHECK_FOR_INTERRUPTS();
-        const bool found = table_tuple_fetch_row_version(target->heap, &run->rows[first + i], target->snapshot, slot);
-        const float* vector = found ? slot_vector(target->reader, slot, target->dimensions) : nullptr;
-        if (vector == nullptr) {
-            elog(ERROR, "a row of table \"%s\" is not visible any more", RelationGetRelationName(target->heap));
-        }
-        memcpy(vector_of(run, i), vector, sizeof(float) * target->dimensions);
+    const bool found = table_tuple_fetch_row_version(target->heap, tid, target->snapshot, slot);
+    const float* vector = found ? slot_vector(target->reader, slot, target->dimensions) : nullptr;
+    if (vector == nullptr) {
+        elog(ERROR, "a row of table \"%s\" is not visible any more", RelationGetRelationName(target->heap));
     }
+    float* own = run->vectors + static_cast<size_t>(at) * target->dimensions;
+    memcpy(own, vector, sizeof(float) * target->dimensions);
+    run->asked[at] = dense_rows(own, 1, target->dimensions);
+}
+
+// Read the next chunk of queries: lists until they fill the memory.
+void read_chunk(RecallRun* run, uint32 first)
+{
+    TupleTableSlot* slot = table_slot_create(run->target->heap, nullptr);
+    const uint32 most = Min(run->chunk, run->queries - first);
+    MemoryContextReset(run->lists);
+    MemoryContext outer = MemoryContextSwitchTo(run->lists);
+    uint64 bytes = 0;
+    for (run->at_once = 0; run->at_once < most && bytes < uint64{1024} * static_cast<uint64>(work_mem);
+         ++run->at_once) {
+        CHECK_FOR_INTERRUPTS();
+        ItemPointer tid = &run->rows[first + run->at_once];
+        if (is_of_lists(run)) {
+            RowView& query = run->asked[run->at_once];
+            query = fetch_row_query(run->target->reader, *tid);
+            bytes += sizeof(uint32) * query.word_count();
+        } else {
+            read_vector(run, run->at_once, tid, slot);
+        }
+    }
+    MemoryContextSwitchTo(outer);
     ExecDropSingleTupleTableSlot(slot);
 }
 
@@ -107,26 +137,24 @@ NeighbourList make_list(uint32 k)
 }
 
 // Run one search, either a scan's or an exact one, and rank the results by the distances of the heap's rows.
-void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const float* query,
+void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const RowView& query,
                    NeighbourList* found)
 {
     SearchTarget* target = run->target;
-    auto* sent = static_cast<float*>(palloc(sizeof(float) * target->dimensions));
-    prepare_query(target->metric, query, target->dimensions, sent);
-    const RowView compared = dense_rows(query, 1, target->dimensions);
+    RowView sent;
+    prepare_query(target->metric, query, &sent);
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    const SearchResults results =
-        read_search_reply(engine_search(target->index, state, request, dense_rows(sent, 1, target->dimensions)));
+    const SearchResults results = read_search_reply(engine_search(target->index, state, request, sent));
     for (uint32 i = 0; i < results.count; ++i) {
         Neighbour row = {results.results[i].tid, 0};
-        const bool visible = fetch_row_distance(target->reader, row.tid, target->metric, compared, &row.distance);
+        const bool visible = fetch_row_distance(target->reader, row.tid, target->metric, query, &row.distance);
         if (visible && !std::isnan(row.distance)) found->offer(row);
     }
     found->sort();
 }
 
 // Find the answer to a query with LIMIT run->k, and one row more for the query's own row, with the same effort.
-void search_as_scan(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
+void search_as_scan(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
 {
     SearchRequest effort = {};
     prepare_normal_search(run->target->index, state, run->k, &effort);
@@ -137,7 +165,7 @@ void search_as_scan(RecallRun* run, const IndexState& state, const float* query,
 }
 
 // Find the true neighbours with the index's vectors. Half vectors may swap near neighbours, so more rows are ranked.
-void search_exactly(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
+void search_exactly(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
 {
     SearchRequest request = {};
     request.mode = SearchMode::continuation;
@@ -146,19 +174,22 @@ void search_exactly(RecallRun* run, const IndexState& state, const float* query,
     search_ranked(run, state, &request, query, found);
 }
 
-// Returns the share of the true neighbours that was found. The query's own row, the nearest, does not count.
-double share_found(const NeighbourList& truth, const NeighbourList& found)
+// Returns the share of the true neighbours up to the distance `within` that was found; NaN where there are none. The
+// query's own row, the nearest, does not count.
+double share_found(const NeighbourList& truth, const NeighbourList& found, double within)
 {
-    if (truth.count < 2) return 1.0;
+    uint32 wanted = truth.count;
+    while (wanted > 1 && truth.items[wanted - 1].distance > within) --wanted;
+    if (wanted < 2) return std::numeric_limits<double>::quiet_NaN();
     // Rows at equal distances are equally correct.
     const double nearest = truth.items[0].distance;
-    const double farthest = truth.items[truth.count - 1].distance;
+    const double farthest = truth.items[wanted - 1].distance;
     uint32 hits = 0;
     for (uint32 i = 0; i < found.count; ++i) {
         if (found.items[i].distance <= farthest) ++hits;
     }
     if (found.count > 0 && found.items[0].distance <= nearest) --hits;
-    return Min(1.0, static_cast<double>(hits) / (truth.count - 1));
+    return Min(1.0, static_cast<double>(hits) / (wanted - 1));
 }
 
 // Offer a row to all queries of the chunk.
@@ -167,7 +198,7 @@ void compare_row(RecallRun* run, const float* vector, ItemPointer tid)
     const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
     for (uint32 i = 0; i < run->at_once; ++i) {
         const double distance =
-            canonical_distance(run->target->metric, vector_of(run, i), vector, run->target->dimensions);
+            canonical_distance(run->target->metric, run->asked[i].values, vector, run->target->dimensions);
         if (!std::isnan(distance)) run->truths[i].offer({row, distance});
     }
 }
@@ -193,10 +224,13 @@ void scan_truth(RecallRun* run)
 // Choose the chunk: the number of queries that fit into work_mem, at least one.
 void size_chunk(RecallRun* run)
 {
-    Size bytes = sizeof(float) * run->target->dimensions;
+    Size bytes = sizeof(RowView) + sizeof(float) * run->target->dimensions;
     if (run->kind == ResultKind::approximate) bytes += sizeof(NeighbourList) + sizeof(Neighbour) * run->neighbours;
     const Size room = static_cast<Size>(work_mem) * 1024 / bytes;
     run->chunk = static_cast<uint32>(Min(Max(room, Size{1}), Size{Max(run->queries, 1U)}));
+    run->asked = static_cast<RowView*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(RowView) * run->chunk));
+    run->lists = AllocSetContextCreate(CurrentMemoryContext, "pgwarp recall lists", ALLOCSET_DEFAULT_SIZES);
+    if (is_of_lists(run)) return;
     run->vectors = static_cast<float*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * run->target->dimensions * run->chunk));
     if (run->kind != ResultKind::approximate) return;
@@ -205,46 +239,53 @@ void size_chunk(RecallRun* run)
     for (uint32 i = 0; i < run->chunk; ++i) run->truths[i] = make_list(run->neighbours);
 }
 
-// Returns the recall of a search for one query of the chunk.
+// Returns the recall of a search for one query of the chunk; NaN where the query tells nothing.
 double measure_query(RecallRun* run, uint32 query)
 {
     const IndexState state = read_index_state(run->target->index);
-    const float* vector = vector_of(run, query);
+    const RowView& asked = run->asked[query];
     NeighbourList truth;
     if (run->truths != nullptr) {
         truth = run->truths[query];
     } else {
         truth = make_list(run->neighbours);
-        search_exactly(run, state, vector, &truth);
+        search_exactly(run, state, asked, &truth);
     }
     NeighbourList found = make_list(run->neighbours);
-    search_as_scan(run, state, vector, &found);
-    return share_found(truth, found);
+    search_as_scan(run, state, asked, &found);
+    if (run->sets.count > 0) return share_found(truth, found, standing_out_distance(run->sets, asked, run->functions));
+    return truth.count < 2 ? 1.0 : share_found(truth, found, std::numeric_limits<double>::infinity());
 }
 
-// Returns the mean recall over the sample.
+// Returns the mean recall over the sample; NaN where no query tells any.
 double measure(RecallRun* run)
 {
     const IndexState state = read_index_state(run->target->index);
     run->kind = result_promise(state.meta.shape, state.options).kind;
+    run->functions = static_cast<double>(state.options.get(option_hashes, 1));
     run->rows = static_cast<ItemPointerData*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ItemPointerData) * run->sample));
     draw_sample(run);
     size_chunk(run);
+    if (is_of_lists(run)) run->sets = read_sampled_sets(run->target, run->rows, run->queries);
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp recall", ALLOCSET_DEFAULT_SIZES);
     double sum = 0;
+    uint32 measured = 0;
     for (uint32 first = 0; first < run->queries; first += run->at_once) {
         read_chunk(run, first);
         if (run->truths != nullptr) scan_truth(run);
         for (uint32 i = 0; i < run->at_once; ++i) {
             CHECK_FOR_INTERRUPTS();
             MemoryContext outer = MemoryContextSwitchTo(context);
-            sum += measure_query(run, i);
+            const double recall = measure_query(run, i);
             MemoryContextSwitchTo(outer);
             MemoryContextReset(context);
+            if (std::isnan(recall)) continue;
+            sum += recall;
+            ++measured;
         }
     }
-    return run->queries == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / run->queries;
+    return measured == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / measured;
 }
 
 }  // namespace
@@ -261,7 +302,7 @@ PGWARP_FUNCTION(pgwarp_recall)
                         errmsg("k must be between 1 and 10000, and sample between 1 and %u", most_queries)));
     }
     RecallRun run = {};
-    run.target = open_search_target(PG_GETARG_OID(0), 0);
+    run.target = open_approximate_target(PG_GETARG_OID(0), 0);
     PredicateLockRelation(run.target->heap, run.target->snapshot);
     run.k = static_cast<uint32>(k);
     run.neighbours = run.k + 1;

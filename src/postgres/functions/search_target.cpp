@@ -115,17 +115,25 @@ void check_may_read_index(Oid index_oid)
     table_close(heap, NoLock);
 }
 
-// Raise an error for an index of lists: the function takes vectors.
+// Raises an error for an index of lists: the function takes vectors.
 static void refuse_lists(Relation index)
 {
-    if (!is_list(index_element_type(index))) return;
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("index \"%s\" is of %s: the function serves indexes of vectors",
                            RelationGetRelationName(index), format_type_be(index->rd_opcintype[0])),
                     errhint("Use a query with ORDER BY ... LIMIT, or a lateral join of such a query.")));
 }
 
-static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, bool takes_lists)
+enum class Takes { vectors, vectors_and_signed_sets, any };
+
+static bool takes_index(Takes takes, Relation index)
+{
+    const ElementType element = index_element_type(index);
+    return !is_list(element) || takes == Takes::any ||
+           (takes == Takes::vectors_and_signed_sets && element == ElementType::minhash_set);
+}
+
+static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, Takes takes)
 {
     auto* target = static_cast<SearchTarget*>(palloc0(sizeof(SearchTarget)));
     target->heap = table_open(table_of_index(index_oid), AccessShareLock);
@@ -133,7 +141,7 @@ static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, bool takes
     access_method_of(target->index);
     check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable_index(target->index);
-    if (!takes_lists) refuse_lists(target->index);
+    if (!takes_index(takes, target->index)) refuse_lists(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
     target->snapshot = RegisterSnapshot(active);
@@ -148,12 +156,17 @@ static SearchTarget* open_target(Oid index_oid, uint64 expected_rows, bool takes
 
 SearchTarget* open_search_target(Oid index, uint64 expected_rows)
 {
-    return open_target(index, expected_rows, false);
+    return open_target(index, expected_rows, Takes::vectors);
+}
+
+SearchTarget* open_approximate_target(Oid index, uint64 expected_rows)
+{
+    return open_target(index, expected_rows, Takes::vectors_and_signed_sets);
 }
 
 SearchTarget* open_target_of_any(Oid index, uint64 expected_rows)
 {
-    return open_target(index, expected_rows, true);
+    return open_target(index, expected_rows, Takes::any);
 }
 
 void check_query_dimensions(const SearchTarget* target, int dimensions)

@@ -22,6 +22,8 @@ struct SearchTarget {
 // read the indexed columns, and no row security applies to the caller. expected_rows: number of later lookups, for
 // sizing only.
 SearchTarget* open_search_target(Oid index, uint64 expected_rows);
+// The same for an index of vectors or of sets with signatures, whose searches may miss rows.
+SearchTarget* open_approximate_target(Oid index, uint64 expected_rows);
 // The same for an index of any rows: the caller checks their elements.
 SearchTarget* open_target_of_any(Oid index, uint64 expected_rows);
 // Frees the reader and the snapshot; the locks stay to the end of the transaction.

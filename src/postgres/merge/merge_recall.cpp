@@ -11,6 +11,7 @@
 #include "postgres/storage/array_role.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"
+#include "protocol/standing_out.h"
 
 namespace pgwarp
 {
@@ -184,7 +185,7 @@ void give_places(const MergeRun* merge, const EngineBuild* build)
     }
 }
 
-Calibration measure(MergeRun* merge, EngineBuild* build)
+BuildRunReply measure(MergeRun* merge, EngineBuild* build)
 {
     const StoredArray* kept = kept_rows(*merge->method, merge->next);
     constexpr ArrayRole roles[] = {ArrayRole::centroids,   ArrayRole::half_mean,   ArrayRole::half_scale,
@@ -202,9 +203,9 @@ Calibration measure(MergeRun* merge, EngineBuild* build)
     } else {
         give_coded_lists(merge, build);
     }
-    const BuildRunReply* reply = run_engine_build(build);
+    const BuildRunReply reply = *run_engine_build(build);
     end_engine_build(build);
-    return reply->calibration;
+    return reply;
 }
 
 }  // namespace
@@ -267,10 +268,14 @@ void calibrate_merged(MergeRun* merge)
     build->kind = BuildKind::calibrate;
     build->shape = merge->meta.shape;
     build->options = next->options;
-    const Calibration measured = measure(merge, build);
-    if (measured.count == 0) return;
-    next->calibration = measured;
+    const BuildRunReply measured = measure(merge, build);
+    if (measured.calibration.count == 0) return;
+    next->calibration = measured.calibration;
     next->changed_rows = 0;
+    for (const char* name : {option_standing_out, option_standing_within}) {
+        const int64 value = measured.options.get(name, -1);
+        if (value >= 0) next->options.set(name, value);
+    }
 }
 
 }  // namespace pgwarp

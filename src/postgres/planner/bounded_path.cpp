@@ -2,8 +2,6 @@
 
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
-#include "postgres/am/element_type.h"
-#include "postgres/am/index_options.h"
 #include "postgres/am/methods.h"
 #include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/knn_filter_path.h"
@@ -25,17 +23,6 @@ namespace
 {
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
-
-// Whether searches of the index take a bound, and so miss no row within it.
-bool answers_bounds(const IndexOptInfo* info, Metric* metric)
-{
-    if (find_access_method(info) == nullptr) return false;
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool bounded = takes_bound(index);
-    if (bounded) *metric = index_metric(index);
-    index_close(index, NoLock);
-    return bounded;
-}
 
 // The usual number of scans in a nested loop over these relations, for the cost.
 double loops_over(const PlannerInfo* root, Relids outer)
@@ -128,7 +115,7 @@ void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTb
         auto* index = static_cast<IndexOptInfo*>(lfirst(cell));
         Metric metric;
         const bool usable = (index->indpred == NIL || index->predOK) && !index->hypothetical;
-        if (!usable || !answers_bounds(index, &metric)) continue;
+        if (!usable || find_access_method(index) == nullptr || !searches_within(index, &metric)) continue;
         if (set_bound_selectivity(root, rel, index, metric)) sized = false;
         indexes = lappend(indexes, index);
     }

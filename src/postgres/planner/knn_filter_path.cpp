@@ -207,10 +207,11 @@ void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEnt
 
 }  // namespace
 
-bool searches_within(const IndexOptInfo* info)
+bool searches_within(const IndexOptInfo* info, Metric* metric)
 {
     Relation index = index_open(info->indexoid, NoLock);
     const bool within = takes_bound(index);
+    if (metric != nullptr) *metric = index_metric(index);
     index_close(index, NoLock);
     return within;
 }

@@ -1,6 +1,7 @@
 // Paths of KnnFilter (executor/knn_filter.h).
 #pragma once
 
+#include "numeric/metric.h"
 #include "postgres/postgres_headers.h"
 
 extern "C" {
@@ -23,7 +24,8 @@ List* bounds_of_knn_filter(const Path* path);
 // Returns the path below a KnnFilter; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 
-// Whether searches of the index, which is one of pgwarp, take a bound of the distance.
-bool searches_within(const IndexOptInfo* info);
+// Whether searches of the index, which is one of pgwarp, take a bound of the distance, and so miss no row within it.
+// metric: null, or receives the index's.
+bool searches_within(const IndexOptInfo* info, Metric* metric = nullptr);
 
 }  // namespace pgwarp

@@ -69,8 +69,7 @@ static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values,
     leave_owner(scope);
 }
 
-// The value of the index's key of a row in a slot; false for a NULL.
-static bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key)
+bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key)
 {
     Datum values[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS];
@@ -104,6 +103,16 @@ static bool fetch_row(HeapReader* reader, Tid tid)
         }
     } while (again);
     return false;
+}
+
+RowView fetch_row_query(HeapReader* reader, ItemPointerData tid)
+{
+    Datum key;
+    if (!table_tuple_fetch_row_version(reader->heap, &tid, reader->snapshot, reader->slot) ||
+        !slot_key(reader, reader->slot, &key)) {
+        elog(ERROR, "a row of table \"%s\" is not visible any more", RelationGetRelationName(reader->heap));
+    }
+    return reader->key.list->read_query(key);
 }
 
 const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)

@@ -50,6 +50,13 @@ bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
 // The canonical distance of the visible row at `tid` to a query of one row; false when there is none.
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance);
 
+// The value of the index's key of a row in a slot of the heap; false for a NULL. Valid until the next call.
+bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key);
+
+// The visible version of the row at `tid` as a query, palloc'ed, for keys that are lists. Raises an error where there
+// is none.
+RowView fetch_row_query(HeapReader* reader, ItemPointerData tid);
+
 // The vector of a row in a slot of the heap; null for a NULL or other dimensions. Valid until the next call.
 const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions);
 

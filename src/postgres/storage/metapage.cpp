@@ -96,8 +96,19 @@ uint64 next_generation(uint64 generation)
     return placed_generation(next) == placed_generation(generation) ? next : random_generation();
 }
 
+// Raises an error for an index whose build goes on: a function in its expression or predicate reads the index. An index
+// that this session has read before has pages.
+static void check_built(Relation index)
+{
+    if (index->rd_amcache != nullptr || RelationGetNumberOfBlocks(index) > 0) return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("index \"%s\" is being built", RelationGetRelationName(index)),
+                    errhint("Functions in its expression and predicate cannot read it.")));
+}
+
 MetaPage read_metapage(Relation index)
 {
+    check_built(index);
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_SHARE);
     Page page = BufferGetPage(buffer);
     const MetaPage meta = get_metapage(page);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pgwarp::bench::genie
+namespace pgwarp::bench
 {
 
 // The folder of the tables. The last two columns of every row tell where it was measured.
@@ -75,4 +75,4 @@ private:
     std::ofstream file_;
 };
 
-}  // namespace pgwarp::bench::genie
+}  // namespace pgwarp::bench

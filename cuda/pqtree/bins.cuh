@@ -22,36 +22,47 @@ static_assert(cut_buckets <= batch_threads);
 namespace detail
 {
 
-// The number of the list's scores up to `limit`.
-__device__ inline std::uint32_t scores_upto(const RankedList& list, float limit)
+// The numbers of the list's scores up to each of some limits, by searches side by side.
+template <int Limits>
+__device__ void scores_upto(const RankedList& list, const float (&limits)[Limits], std::uint32_t (&numbers)[Limits])
 {
-    std::uint32_t low = 0;
-    std::uint32_t high = list.count;
-    while (low < high) {
-        const std::uint32_t middle = (low + high) / 2;
-        if (list.scores[middle] <= limit) {
-            low = middle + 1;
-        } else {
-            high = middle;
+#pragma unroll
+    for (int l = 0; l < Limits; ++l) numbers[l] = 0;
+    for (std::uint32_t step = list.largest_step(); step > 0; step /= 2) {
+#pragma unroll
+        for (int l = 0; l < Limits; ++l) {
+            const std::uint32_t next = numbers[l] + step;
+            if (list.scores[min(next, list.count) - 1] <= limits[l] && next <= list.count) numbers[l] = next;
         }
     }
-    return low;
 }
 
 // The number of pairs of the i-th entry of `a` with sums up to `limit`.
 __device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& b, std::uint32_t i, float limit)
 {
-    return scores_upto(b, limit - a.scores[i]);
+    const float limits[1] = {limit - a.scores[i]};
+    std::uint32_t pairs[1];
+    scores_upto(b, limits, pairs);
+    return pairs[0];
 }
 
 // The number of pairs with sums up to `limit`, by a warp.
 __device__ inline std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit)
 {
+    constexpr int together = 4;
     std::uint32_t pairs = 0;
-    for (std::uint32_t i = threadIdx.x % 32; i < a.count; i += 32) {
-        const std::uint32_t own = pairs_of(a, b, i, limit);
-        if (own == 0) break;  // the scores of `a` only grow
-        pairs += own;
+    for (std::uint32_t base = threadIdx.x % 32; base < a.count; base += 32 * together) {
+        if (limit - a.scores[base] < b.scores[0]) break;  // the scores of `a` only grow
+        float limits[together];
+        std::uint32_t own[together];
+#pragma unroll
+        for (std::uint32_t j = 0; j < together; ++j) {
+            const std::uint32_t i = base + 32 * j;
+            limits[j] = i < a.count ? limit - a.scores[i] : -INFINITY;
+        }
+        scores_upto(b, limits, own);
+#pragma unroll
+        for (int j = 0; j < together; ++j) pairs += own[j];
     }
     return warp_sum(pairs);
 }
@@ -87,8 +98,9 @@ __device__ float find_limit(const RankedList& a, const RankedList& b, float low,
         const std::uint32_t pairs = count_pairs(a, b, low + step * static_cast<float>(own + 1));
         if (threadIdx.x % 32 == 0) state.warp_sums[own] = pairs;
         __syncthreads();
-        int point = 0;
-        while (point < points && state.warp_sums[point] < wanted) ++point;
+        // The numbers of pairs only grow.
+        const std::uint32_t lane = threadIdx.x % 32;
+        const int point = __popc(__ballot_sync(~0U, lane < points && state.warp_sums[lane] < wanted));
         const bool enough = point < points && state.warp_sums[point] <= wanted + wanted / 4;
         const float from = low;
         if (point < points) high = from + step * static_cast<float>(point + 1);
@@ -237,36 +249,53 @@ __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Bucke
     }
 }
 
-// Turns the listed bins into {begin, rows before}; leaves out those behind the wanted number of rows. Returns the rows
-// that stay. Ends with a barrier.
+// The share of a block in the bins of a query: by where they begin, as the order of listed bins varies.
+struct BinShare {
+    std::uint32_t own = 0;
+    std::uint32_t blocks = 1;  // a power of two
+    __device__ bool has(std::uint32_t begin) const { return (begin * 0x9e3779b1U >> 16 & (blocks - 1)) == own; }
+};
+
+struct CutRows {
+    std::uint32_t all;
+    std::uint32_t own;  // of the block's share
+};
+
+// Turns the listed bins into {begin, rows of the share before}; leaves out those behind the wanted number of rows.
+// Returns the rows that stay. Ends with a barrier.
 template <int Threads>
-__device__ std::uint32_t cut_bins(const BlockSpace& space, std::uint32_t wanted, const Buckets& buckets,
-                                  BlockState& state)
+__device__ CutRows cut_bins(const BlockSpace& space, std::uint32_t wanted, const Buckets& buckets,
+                            const BinShare& share, BlockState& state)
 {
     decide_bins<Threads>(space, wanted, buckets, state);
     const std::uint32_t listed = state.listed;
-    std::uint32_t rows = 0;
+    CutRows rows{0, 0};
     for (std::uint32_t base = 0; base < listed; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
         const std::uint32_t taken = i < listed ? space.bins[i].y & (undecided - 1) : 0;
+        const std::uint32_t own = taken > 0 && share.has(space.bins[i].x) ? taken : 0;
+        const std::uint32_t of_warp = warp_sum(taken);
+        if (threadIdx.x % 32 == 0 && of_warp > 0) atomicAdd(&state.taken, of_warp);
         std::uint32_t total;
-        const std::uint32_t before = sum_before<Threads>(taken, state, total);
-        if (i < listed) space.bins[i].y = rows + before;
-        rows += total;
+        const std::uint32_t before = sum_before<Threads>(own, state, total);
+        if (i < listed) space.bins[i].y = rows.own + before;
+        rows.own += total;
     }
     __syncthreads();
+    rows.all = state.taken;
     return rows;
 }
 
 }  // namespace detail
 
-// Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows), by all threads, for
-// bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations + number of b.
-// first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too.
+// Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows of the share), by all
+// threads, for bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations +
+// number of b. first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too, and
+// begins with a barrier.
 template <int Threads, class Scan>
 __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, const RankedList& a, const RankedList& b,
                            std::uint64_t combinations, std::uint32_t candidates, std::uint32_t first_pairs,
-                           std::uint32_t room, BlockState& state, const Scan& scan)
+                           std::uint32_t room, const detail::BinShare& share, BlockState& state, const Scan& scan)
 {
     std::uint32_t* visited = space.offsets;
     std::uint32_t* sums = visited + a.count;
@@ -281,13 +310,16 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
         const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
         for (std::uint32_t first = 0; first < shell.pairs; first += room) {
             if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
-            if (threadIdx.x == 0) state.listed = 0;
+            if (threadIdx.x == 0) {
+                state.listed = 0;
+                state.taken = 0;
+            }
             __syncthreads();
             detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first,
                                        min(first + room, shell.pairs), buckets, state);
-            const std::uint32_t found = detail::cut_bins<Threads>(space, candidates - rows, buckets, state);
-            scan(state.listed, found);
-            rows += found;
+            const detail::CutRows found = detail::cut_bins<Threads>(space, candidates - rows, buckets, share, state);
+            scan(state.listed, found.own);
+            rows += found.all;
             if (rows >= candidates) return;
         }
         if (limit >= detail::last_sum(a, b)) return;

@@ -20,6 +20,7 @@ inline constexpr int single_threads = 1024;
 struct BlockState {
     std::uint32_t warp_sums[32];
     std::uint32_t listed;      // bins
+    std::uint32_t taken;       // rows of the bins before the cut
     std::uint32_t cut;         // bucket in which the wanted number of rows is reached
     std::uint32_t before_cut;  // rows of the buckets before it
     std::uint32_t at_cut;      // rows of that bucket
@@ -54,7 +55,23 @@ struct BlockSpace {
     }
 };
 
-static_assert(sizeof(RankShared) <= scratch_words * sizeof(std::uint32_t));
+// Moves the `lowest` smallest of keys [count], or some more up to `highest`, to the front, in any order. Returns their
+// number; `bound` becomes the largest score that they may have. `count` where there are no more. All threads call;
+// begins and ends with a barrier.
+template <int Threads>
+__device__ std::uint32_t keep_smallest(SelectKey* keys, std::uint32_t count, std::uint32_t lowest,
+                                       std::uint32_t highest, RankShared& shared, float& bound)
+{
+    __syncthreads();
+    if (count <= highest) return count;
+    const RankBound ranked = find_rank<Threads>(shared, lowest, highest, [&](const auto& use) {
+        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(keys[i]);
+    });
+    bound = key_bound(ranked.bound);
+    return keep_ranked<Threads>(keys, count, ranked, highest, &shared.kept);
+}
+
+static_assert(sizeof(RankShared) <= fewest_scratch * sizeof(std::uint32_t));
 
 // The sum of the values of the threads before the calling one; total: of all. All threads call.
 template <int Threads>
@@ -64,13 +81,10 @@ __device__ std::uint32_t sum_before(std::uint32_t value, BlockState& state, std:
     const std::uint32_t upto = warp_prefix_sum(value);
     if (threadIdx.x % 32 == 31) state.warp_sums[warp] = upto;
     __syncthreads();
-    std::uint32_t before = upto - value;
-    total = 0;
-    for (std::uint32_t i = 0; i < Threads / 32; ++i) {
-        const std::uint32_t of_warp = state.warp_sums[i];
-        if (i < warp) before += of_warp;
-        total += of_warp;
-    }
+    const std::uint32_t of_warp = threadIdx.x % 32 < Threads / 32 ? state.warp_sums[threadIdx.x % 32] : 0;
+    const std::uint32_t upto_warp = warp_prefix_sum(of_warp);
+    total = __shfl_sync(~0U, upto_warp, 31);
+    const std::uint32_t before = upto - value + __shfl_sync(~0U, upto_warp - of_warp, static_cast<int>(warp));
     __syncthreads();
     return before;
 }

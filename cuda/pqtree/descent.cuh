@@ -18,6 +18,9 @@ struct RankedList {
     const float* scores;
     const std::uint32_t* numbers;
     std::uint32_t count;
+
+    // The largest power of two up to the count: the first step of a search.
+    __device__ std::uint32_t largest_step() const { return 1U << (31 - __clz(static_cast<int>(count))); }
 };
 
 namespace detail
@@ -29,23 +32,28 @@ __device__ inline float within_range(float score)
     return fminf(fmaxf(score, -FLT_MAX), FLT_MAX);
 }
 
-// chosen[part][width] = the centroids with the smallest scores; ties go to the lower number.
+// chosen[part][width] = the centroids with the smallest scores; ties go to the lower number. Four lanes rank a
+// centroid.
 template <int Threads>
 __device__ void choose_centroids(const TreeView& tree, const float* part_scores, std::uint32_t width,
                                  std::uint32_t* chosen)
 {
-    for (std::uint32_t i = threadIdx.x; i < tree.parts * tree.k1; i += Threads) {
-        const std::uint32_t part = i / tree.k1;
-        const std::uint32_t own = i % tree.k1;
+    constexpr std::uint32_t lanes = 4;
+    const std::uint32_t count = (tree.parts * tree.k1 + 7) / 8 * 8;  // whole warps
+    for (std::uint32_t unit = threadIdx.x / lanes; unit < count; unit += Threads / lanes) {
+        const std::uint32_t part = min(unit / tree.k1, tree.parts - 1);
+        const std::uint32_t own = unit % tree.k1;
         const float* scores = part_scores + part * tree.padded_level1;
         const float score = within_range(scores[own]);
         std::uint32_t rank = 0;
 #pragma unroll 4
-        for (std::uint32_t other = 0; other < tree.k1; ++other) {
+        for (std::uint32_t other = threadIdx.x % lanes; other < tree.k1; other += lanes) {
             const float theirs = within_range(scores[other]);
             rank += theirs < score || (theirs == score && other < own) ? 1 : 0;
         }
-        if (rank < width) chosen[part * width + rank] = own;
+        rank += __shfl_xor_sync(~0U, rank, 1);
+        rank += __shfl_xor_sync(~0U, rank, 2);
+        if (unit < tree.parts * tree.k1 && rank < width) chosen[part * width + rank] = own;
     }
 }
 
@@ -55,7 +63,8 @@ __device__ inline std::uint32_t leaf_of(const TreeView& tree, const std::uint32_
     return chosen[i / tree.k2] * tree.k2 + i % tree.k2;
 }
 
-// out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf.
+// out[part][ranks] = the score of each leaf of the chosen centroids, then infinity. Four lanes score a leaf; the rows
+// of several leaves are read together.
 template <int Threads>
 __device__ void score_leaves(const TreeView& tree, const float* query, const std::uint32_t* chosen, std::uint32_t width,
                              std::uint32_t ranks, float* out)
@@ -85,52 +94,30 @@ __device__ void score_leaves(const TreeView& tree, const float* query, const std
         }
         sum += __shfl_xor_sync(~0U, sum, 1);
         sum += __shfl_xor_sync(~0U, sum, 2);
-        if (lane == 0) out[unit] = i < count ? within_range(sum) : INFINITY;
+        // The sum turns -0 into 0, whose order is that of numbers.
+        if (lane == 0) out[unit] = i < count ? within_range(sum) + 0.0F : INFINITY;
     }
 }
 
 // Returns the number of scores [ranks] before the own one, of number i; ties go to the lower number. ranks: a multiple
-// of 4.
-__device__ inline std::uint32_t rank_of(const float* scores, std::uint32_t ranks, std::uint32_t i)
+// of 4. `lanes` neighbouring lanes share the work, and all of them get the number. No score is -0 or NaN.
+__device__ inline std::uint32_t rank_of(const float* scores, std::uint32_t ranks, std::uint32_t i, std::uint32_t lanes)
 {
     const float own = scores[i];
+    const float next = float_of_order(order_of(own) + 1);
+    const std::uint32_t lane = threadIdx.x & (lanes - 1);
+    const std::uint32_t own_quad = i / 4 * 4;
     std::uint32_t rank = 0;
-    for (std::uint32_t quad = 0; quad < ranks; quad += 4) {
+#pragma unroll 4
+    for (std::uint32_t quad = 4 * lane; quad < ranks; quad += 4 * lanes) {
         const float4 other = *reinterpret_cast<const float4*>(scores + quad);
-        if (quad + 4 <= i) {
-            rank += (other.x <= own) + (other.y <= own) + (other.z <= own) + (other.w <= own);
-        } else if (quad > i) {
-            rank += (other.x < own) + (other.y < own) + (other.z < own) + (other.w < own);
-        } else {
-            const float all[4] = {other.x, other.y, other.z, other.w};
-            for (std::uint32_t j = 0; j < 4; ++j) rank += quad + j < i ? all[j] <= own : all[j] < own;
-        }
+        const float limit = quad < own_quad ? next : own;
+        rank += (other.x < limit) + (other.y < limit) + (other.z < limit) + (other.w < limit);
     }
+    for (std::uint32_t step = lanes / 2; step > 0; step /= 2)
+        rank += __shfl_xor_sync(~0U, rank, static_cast<int>(step));
+    for (std::uint32_t j = own_quad; j < i; ++j) rank += scores[j] == own ? 1 : 0;
     return rank;
-}
-
-// Sorts `runs` runs of `size` keys, a power of two, side by side. Begins and ends with a barrier.
-template <int Threads>
-__device__ void sort_runs(SelectKey* keys, std::uint32_t size, std::uint32_t runs)
-{
-    __syncthreads();
-    for (std::uint32_t span = 2; span <= size; span *= 2) {
-        for (std::uint32_t step = span / 2; step > 0; step /= 2) {
-            for (std::uint32_t i = threadIdx.x; i < size / 2 * runs; i += Threads) {
-                // The first step of a span compares from the outside inwards, so that all spans are ascending. Runs
-                // are whole spans, so the pairs of all runs are numbered consecutively.
-                const std::uint32_t low = (i & ~(step - 1)) << 1 | (i & (step - 1));
-                const std::uint32_t high = step == span / 2 ? low ^ (span - 1) : low + step;
-                const SelectKey a = keys[low];
-                const SelectKey b = keys[high];
-                if (b < a) {
-                    keys[low] = b;
-                    keys[high] = a;
-                }
-            }
-            __syncthreads();
-        }
-    }
 }
 
 // Ends with a barrier.
@@ -158,12 +145,16 @@ __device__ void rank_leaves(const TreeView& tree, const BlockSpace& space, std::
     auto* scores = reinterpret_cast<float*>(space.keys);
     detail::score_leaves<Threads>(tree, space.query, space.scratch, width, ranks, scores);
     __syncthreads();
-    for (std::uint32_t unit = threadIdx.x; unit < tree.parts * ranks; unit += Threads) {
-        const std::uint32_t part = unit / ranks;
-        const std::uint32_t i = unit % ranks;
-        if (i >= width * tree.k2) continue;
-        const std::uint32_t place = part * ranks + detail::rank_of(scores + part * ranks, ranks, i);
-        space.scores[place] = scores[unit];
+    // ranks is a multiple of 8, so warps are whole: up to four lanes share a leaf.
+    const std::uint32_t lanes = tree.parts * ranks * 4 <= Threads ? 4 : tree.parts * ranks * 2 <= Threads ? 2 : 1;
+    const std::uint32_t units = (tree.parts * ranks + 31) / 32 * 32;
+    for (std::uint32_t unit = threadIdx.x / lanes; unit < units; unit += Threads / lanes) {
+        const std::uint32_t leaf = min(unit, tree.parts * ranks - 1);
+        const std::uint32_t part = leaf / ranks;
+        const std::uint32_t i = leaf % ranks;
+        const std::uint32_t place = part * ranks + detail::rank_of(scores + part * ranks, ranks, i, lanes);
+        if (unit >= tree.parts * ranks || i >= width * tree.k2 || threadIdx.x % lanes != 0) continue;
+        space.scores[place] = scores[leaf];
         space.leaves[place] = detail::leaf_of(tree, space.scratch + part * width, i);
     }
     __syncthreads();

@@ -1,6 +1,7 @@
 #include "pqtree/device_search.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <new>
 
@@ -13,20 +14,34 @@ namespace
 {
 
 constexpr std::size_t few_queries = 16;
+// Floats of queries that kernels read from page-locked memory: sooner than copies arrive, by .25 ms for 10,000 queries
+// of 128 dimensions (H100).
+constexpr std::size_t most_read_in_place = std::size_t{4} << 20;
+
+// Blocks of a query, where there are multiprocessors for all of them.
+std::uint32_t blocks_for(const Mirror& mirror, std::size_t queries)
+{
+    constexpr std::uint32_t most = 8;
+    const std::size_t blocks = static_cast<std::size_t>(mirror.context().multiprocessors()) / queries;
+    return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(blocks, 1, most)));
+}
+
 constexpr std::size_t most_queries = std::size_t{1} << 15;
 constexpr std::chrono::microseconds watched{500};
 
-// Cycles of a multiprocessor: about 1.5 ms of a launch, and what a query and a candidate take.
+// Cycles of a multiprocessor: about 1.4 ms of a launch, and those of a query, measured on an H100.
 constexpr double launch_cycles = 2.5e6;
-constexpr double query_cycles = 30000;
-constexpr double candidate_cycles = 1;  // of a group of line parts
+constexpr double query_cycles = 20000;
+constexpr double pair_cycles = 0.25;      // of two leaves of a part, which are compared when leaves are sorted
+constexpr double candidate_cycles = 2.5;  // of a group of line parts
 constexpr std::size_t launch_bus_bytes = std::size_t{64} << 20;
 
 Proposals carve(Carver& memory, const Mirror& mirror, const DevicePlan& plan)
 {
     Proposals space;
-    space.keys = memory.take<unsigned long long>(std::size_t{plan.count} * plan.propose.stride());
-    space.counts = memory.take<std::uint32_t>(plan.count);
+    const std::size_t blocks = std::size_t{plan.count} * plan.propose.blocks;
+    space.keys = memory.take<unsigned long long>(blocks * plan.propose.stride());
+    space.counts = memory.take<std::uint32_t>(blocks);
     if (plan.reads_in_place) space.queries = memory.take<float>(plan.count * mirror.dimensions());
     return space;
 }
@@ -45,7 +60,9 @@ Continuation carve_continuation(Carver& memory, const Mirror& mirror)
 // The most queries of a launch.
 std::size_t queries_in_time(const Mirror& mirror, const ProposePlan& plan)
 {
-    const double cycles = query_cycles + candidate_cycles * plan.shape.groups * static_cast<double>(plan.candidates);
+    const double ranks = plan.shape.ranks;
+    const double cycles = query_cycles + pair_cycles * ranks * ranks +
+                          candidate_cycles * plan.shape.groups * static_cast<double>(plan.candidates);
     double queries = mirror.context().multiprocessors() * launch_cycles / cycles;
     const std::size_t bus = mirror.remote_row_bytes() * plan.wanted;
     if (bus > 0) queries = std::min(queries, static_cast<double>(launch_bus_bytes / bus));
@@ -62,40 +79,48 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
     const double candidates = static_cast<double>(request.plan.candidates) / live;
     // Scores of line codes are the values of rows that have no vectors, but for rounding.
     const std::size_t ranked = view.values_of_codes() && request.ranks
-                                   ? std::min(request.plan.ranked, request.k + 8 + request.k / 8)
+                                   ? std::min(request.plan.ranked, request.k + 6 + request.k / 32)
                                    : request.plan.ranked;
     const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
     if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
                         static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
-                        !request.ranks, mirror.context().shared_bytes_per_block(), plan.propose))
+                        blocks_for(mirror, count), !request.ranks, mirror.context().shared_bytes_per_block(),
+                        plan.propose))
         throw std::bad_alloc();
     plan.ranks = request.ranks;
     plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);
-    const std::size_t most = std::min(most_queries, queries_in_time(mirror, plan.propose));
-    const std::size_t chunks = (count + most - 1) / most;
-    std::size_t queries = (count + chunks - 1) / chunks;
+    const std::size_t most = queries_in_time(mirror, plan.propose);
+    const std::size_t launches = (count + most - 1) / most;
+    plan.step = static_cast<std::uint32_t>((count + launches - 1) / launches);
+    std::size_t queries = std::min(count, most_queries);
     const auto bytes_for = [&](std::size_t width) {
         plan.count = static_cast<std::uint32_t>(width);
-        plan.reads_in_place = width <= few_queries;
+        plan.reads_in_place = width * mirror.dimensions() <= most_read_in_place;
         plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
         return plan.workspace + width * mirror.dimensions() * sizeof(float);
     };
     while (bytes_for(queries) > room / 4 * 3 && queries > 1) queries = (queries + 1) / 2;
-    if (plan.reads_in_place && plan.ranks) plan.watched = watched;
+    if (plan.count <= few_queries && plan.ranks) plan.watched = watched;
     return plan;
 }
 
 void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& chunk, const std::uint32_t* dead)
 {
     Carver carver(chunk.workspace);
-    const Proposals proposals = carve(carver, mirror, plan);
-    const float* queries = plan.reads_in_place ? proposals.queries : chunk.queries;
-    propose(mirror.view(), chunk.queries, plan.count, plan.propose, dead, proposals, chunk.stream);
-    if (plan.ranks) {
-        rank_proposals(mirror.view(), queries, plan.count, proposals, plan.propose.stride(), plan.k,
-                       plan.watched.count() > 0, chunk.answers, chunk.stream);
-    } else {
-        answer_proposals(mirror.view(), plan.count, proposals, plan.propose.wanted, chunk.answers, chunk.stream);
+    const Proposals all = carve(carver, mirror, plan);
+    const float* queries = plan.reads_in_place ? all.queries : chunk.queries;
+    for (std::uint32_t first = 0; first < plan.count; first += plan.step) {
+        const std::uint32_t count = std::min(plan.step, plan.count - first);
+        const std::size_t begin = first * mirror.dimensions();
+        const Proposals proposals = all.from(first, plan.propose, mirror.dimensions());
+        const Answers answers = chunk.answers.from(first, plan.k);
+        propose(mirror.view(), chunk.queries + begin, count, plan.propose, dead, proposals, chunk.stream);
+        if (plan.ranks) {
+            rank_proposals(mirror.view(), queries + begin, count, proposals, plan.propose, plan.k,
+                           plan.watched.count() > 0, answers, chunk.stream);
+        } else {
+            answer_proposals(mirror.view(), count, proposals, plan.propose.wanted, answers, chunk.stream);
+        }
     }
 }
 

@@ -15,7 +15,8 @@ namespace pgwarp::cuda::pqtree
 
 struct DevicePlan : ChunkPlan {
     ProposePlan propose;
-    bool ranks = true;  // by values; else the answers are the proposals with their scores
+    std::uint32_t step = 1;  // queries of a launch
+    bool ranks = true;       // by values; else the answers are the proposals with their scores
 };
 
 // What a round asks of the device.
@@ -26,7 +27,7 @@ struct SearchRequest {
     bool ranks = true;
 };
 
-// Plans a chunk of the first plan.count <= count queries: the length of launches and the workspace are bounded. The
+// Plans a chunk of the first plan.count <= count queries: the length of its launches and the workspace are bounded. The
 // rows that are ranked are at most most_proposed. room: free bytes of device memory.
 DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room);
 

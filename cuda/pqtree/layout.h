@@ -58,14 +58,13 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t power_of_two_above(std::uint32_t n)
 }
 
 inline constexpr std::uint32_t tile_rows = 1024;    // candidates between two looks at the number of kept keys
-inline constexpr std::uint32_t fewest_keys = 2048;  // of a block
+inline constexpr std::uint32_t fewest_keys = 1536;  // of a block
 inline constexpr std::uint32_t most_ranks = 1024;   // leaves of a part that a search compares
 inline constexpr std::uint32_t most_proposed = 2048;
-inline constexpr std::uint32_t most_bins = 2048;   // that are listed at a time
-inline constexpr std::uint32_t cut_buckets = 256;  // of scores, where bins are cut
-// A histogram of radix selection, the positions of a tile, or a histogram of buckets and the scores of listed bins.
-inline constexpr std::uint32_t scratch_words = 2560;
-static_assert(cut_buckets + most_bins <= scratch_words && tile_rows <= scratch_words);
+inline constexpr std::uint32_t most_bins = 1280;       // that are listed at a time
+inline constexpr std::uint32_t cut_buckets = 256;      // of scores, where bins are cut
+inline constexpr std::uint32_t fewest_scratch = 2212;  // words: radix selection, or the positions of a tile
+static_assert(tile_rows <= fewest_scratch);
 
 // The numbers that decide the shared memory of a search.
 struct BlockShape {
@@ -84,25 +83,25 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t kept_of(std::uint32_t proposed)
     return proposed + proposed / 4 + 16;
 }
 
-// Keys that a block keeps: after a selection at most half of the room beside a tile is used, so that a tile always
-// fits. A power of two, as they are sorted.
+// Keys that a block keeps: a tile always fits behind those that a selection keeps, and there is some room for more
+// after one. There is room for a sort of the kept keys, too.
 PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed)
 {
-    const std::uint32_t wanted = 2 * power_of_two_above(proposed) + tile_rows;
-    return wanted <= fewest_keys ? fewest_keys : power_of_two_above(wanted);
+    const std::uint32_t wanted = kept_of(proposed) + kept_of(proposed) / 2 + tile_rows;
+    return wanted <= fewest_keys ? fewest_keys : wanted;
 }
 
 // Offsets in bytes, each a multiple of 16. Scores of line parts (`line_scores`) are made where keys lie later.
 struct BlockLayout {
     std::uint32_t terms = 0;        // u32 [groups * group_parts][line_room]
-    std::uint32_t keys = 0;         // u64 [max(keys, parts * ranks)]
+    std::uint32_t keys = 0;         // u64 [keys], or the scores of leaves
     std::uint32_t bins = 0;         // uint2 [bins]
-    std::uint32_t scratch = 0;      // u32 [scratch_words]
+    std::uint32_t scratch = 0;      // u32 [fewest_scratch], or a histogram of buckets and the scores of listed bins
     std::uint32_t query = 0;        // f32 [padded_query]
     std::uint32_t part_scores = 0;  // f32 [parts][padded_level1]
     std::uint32_t scores = 0;       // f32 [parts][ranks]
     std::uint32_t leaves = 0;       // u32 [parts][ranks]
-    std::uint32_t offsets = 0;      // u32 [2 * ranks * 2 + 4]: the pairs of each rank that were visited, and their sums
+    std::uint32_t offsets = 0;      // u32: the pairs of each rank that were visited, and their sums
     std::uint32_t bytes = 0;
     std::uint32_t line_scores = 0;  // floats from `keys` on
 
@@ -117,12 +116,13 @@ struct BlockLayout {
         take(at.keys, std::max(keys_of(shape.proposed), shape.parts * shape.ranks) * 8);
         take(at.bins, shape.bins * 8);
         at.line_scores = (at.bytes - at.keys) / 4;
-        take(at.scratch, scratch_words * 4);
+        take(at.scratch, std::max(fewest_scratch, cut_buckets + shape.bins) * 4);
         take(at.query, shape.padded_query * 4);
         take(at.part_scores, shape.parts * shape.padded_level1 * 4);
         take(at.scores, shape.parts * shape.ranks * 4);
         take(at.leaves, shape.parts * shape.ranks * 4);
-        take(at.offsets, (4 * shape.ranks + 4) * 4);
+        // Two parts are combined to lists of twice as many.
+        take(at.offsets, ((shape.parts > 2 ? 4 : 2) * shape.ranks + 4) * 4);
         return at;
     }
 };

@@ -103,29 +103,24 @@ __device__ void fill_tile(const uint2* bins, std::uint32_t listed, std::uint32_t
 
 }  // namespace detail
 
-// Keeps the `wanted` smallest keys, or a few more, and lowers the limit. All threads call; begins and ends with a
-// barrier.
+// Keeps the `wanted` smallest keys, or some more up to `most`, and lowers the limit. All threads call; begins and ends
+// with a barrier.
 template <int Threads>
-__device__ void select_keys(const BlockSpace& space, const LineRanking& ranking, BlockState& state)
+__device__ void select_keys(const BlockSpace& space, const LineRanking& ranking, std::uint32_t most, BlockState& state)
 {
-    auto& shared = *reinterpret_cast<RankShared*>(space.scratch);
     __syncthreads();
-    const std::uint32_t count = state.kept;
-    const std::uint32_t most = kept_of(ranking.wanted);
-    const RankBound ranked = find_rank<Threads>(shared, ranking.wanted, most, [&](const auto& use) {
-        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(space.keys[i]);
-    });
-    if (ranked.bound == padding_key) return __syncthreads();
-    const unsigned kept = keep_ranked<Threads>(space.keys, count, ranked, most, &shared.kept);
+    float limit = state.limit;
+    const std::uint32_t kept = keep_smallest<Threads>(space.keys, state.kept, ranking.wanted, most,
+                                                      *reinterpret_cast<RankShared*>(space.scratch), limit);
     if (threadIdx.x == 0) {
         state.kept = kept;
-        state.limit = key_bound(ranked.bound);
+        state.limit = limit;
     }
     __syncthreads();
 }
 
-// Scores the rows of the listed bins, {begin, rows before}, and keeps those within the limit. Begins and ends with a
-// barrier.
+// Scores the rows [begin, end) of the `rows` in the listed bins, {begin, rows before}, and keeps those within the
+// limit. Begins and ends with a barrier.
 template <int Threads>
 __device__ void scan_bins(const MirrorView& mirror, const BlockSpace& space, const LineRanking& ranking,
                           std::uint32_t listed, std::uint32_t rows, BlockState& state)
@@ -134,10 +129,10 @@ __device__ void scan_bins(const MirrorView& mirror, const BlockSpace& space, con
     const std::uint32_t lanes = lanes_of_row(groups);
     const std::uint32_t lane = threadIdx.x & (lanes - 1);
     const std::uint32_t at_once = Threads / lanes;
+    __syncthreads();
     for (std::uint32_t first = 0; first < rows; first += tile_rows) {
         const std::uint32_t last = min(rows, first + tile_rows);
-        if (state.kept > ranking.room - tile_rows) select_keys<Threads>(space, ranking, state);
-        __syncthreads();
+        if (state.kept > ranking.room - tile_rows) select_keys<Threads>(space, ranking, kept_of(ranking.wanted), state);
         detail::fill_tile<Threads>(space.bins, listed, rows, first, last, space.scratch);
         __syncthreads();
         const float limit = state.limit;

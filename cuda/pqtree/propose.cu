@@ -9,6 +9,7 @@
 #include "pqtree/descent.cuh"
 #include "pqtree/line_scan.cuh"
 #include "pqtree/terms.cuh"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda::pqtree
 {
@@ -57,7 +58,7 @@ __device__ RankedList combine(const BlockSpace& space, const RankedList& a, cons
         }
         space.keys[pair] = key;
     }
-    detail::sort_runs<Threads>(space.keys, room, 1);
+    sort_keys(reinterpret_cast<std::uint64_t*>(space.keys), room);
     detail::unpack_keys<Threads>(space.keys, room, scores, numbers);
     return {scores, numbers, count};
 }
@@ -95,7 +96,7 @@ __device__ std::uint32_t write_ordered(const BlockSpace& space, std::uint32_t ke
 {
     const std::uint32_t size = power_of_two_above(max(kept, 2U));
     for (std::uint32_t i = kept + threadIdx.x; i < size; i += Threads) space.keys[i] = padding_key;
-    detail::sort_runs<Threads>(space.keys, size, 1);
+    sort_keys(reinterpret_cast<std::uint64_t*>(space.keys), size);
     std::uint32_t written = 0;
     for (std::uint32_t base = 0; base < kept; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
@@ -109,11 +110,9 @@ __device__ std::uint32_t write_ordered(const BlockSpace& space, std::uint32_t ke
 }
 
 template <int Threads>
-__device__ void write_keys(const BlockSpace& space, const LineRanking& ranking, const ProposePlan& plan, bool repeats,
-                           const Job& job, BlockState& state)
+__device__ void write_keys(const BlockSpace& space, const ProposePlan& plan, bool repeats, const Job& job,
+                           BlockState& state)
 {
-    __syncthreads();
-    if (state.kept > kept_of(plan.wanted)) select_keys<Threads>(space, ranking, state);
     const std::uint32_t kept = state.kept;
     SelectKey* out = job.keys + std::size_t{blockIdx.x} * plan.stride();
     std::uint32_t written = kept;
@@ -134,6 +133,8 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
     __shared__ std::uint32_t no_number;
     const BlockSpace space(reinterpret_cast<std::byte*>(memory), plan.layout);
     const TreeView& tree = mirror.tree;
+    const std::uint32_t query = blockIdx.x / plan.blocks;
+    const detail::BinShare share{blockIdx.x % plan.blocks, plan.blocks};
     let_next_start();
     if (threadIdx.x == 0) {
         state.kept = 0;
@@ -141,32 +142,36 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
         no_score = 0;
         no_number = 0;
     }
-    const std::size_t first = std::size_t{blockIdx.x} * tree.dimensions;
-    load_query<Threads>(tree, job.queries + first, space.query, job.copies == nullptr ? nullptr : job.copies + first);
+    const std::size_t first = std::size_t{query} * tree.dimensions;
+    load_query<Threads>(tree, job.queries + first, space.query,
+                        job.copies == nullptr || share.own > 0 ? nullptr : job.copies + first);
     const TermScale scale = make_terms<Threads>(tree, space, plan.layout.line_scores);
     rank_leaves<Threads>(tree, space, plan.width, plan.shape.ranks);
     const BinPairs lists = lists_of_parts<Threads>(tree, space, plan, {&no_score, &no_number, 1}, state);
     const LineRanking ranking{scale, plan.wanted, keys_of(plan.wanted), job.dead};
     visit_bins<Threads>(mirror, space, lists.a, lists.b, lists.combinations, plan.candidates, plan.first_pairs,
-                        plan.shape.bins, state, [&](std::uint32_t listed, std::uint32_t rows) {
+                        plan.shape.bins, share, state, [&](std::uint32_t listed, std::uint32_t rows) {
                             scan_bins<Threads>(mirror, space, ranking, listed, rows, state);
                         });
-    write_keys<Threads>(space, ranking, plan, mirror.lists.slots.hashed, job, state);
+    // Where bins are hashed, a row may be among the keys twice, and is written once.
+    const bool repeats = mirror.lists.slots.hashed;
+    select_keys<Threads>(space, ranking, repeats ? kept_of(plan.wanted) : plan.stride(), state);
+    write_keys<Threads>(space, plan, repeats, job, state);
 }
 
 template <int Threads>
 void launch(const MirrorView& mirror, std::uint32_t count, const ProposePlan& plan, const Job& job, cudaStream_t stream)
 {
     allow_shared_memory(propose_kernel<Threads>);
-    propose_kernel<Threads><<<count, Threads, plan.layout.bytes, stream>>>(mirror, plan, job);
+    propose_kernel<Threads><<<count * plan.blocks, Threads, plan.layout.bytes, stream>>>(mirror, plan, job);
     check_launch("proposing rows");
 }
 
 }  // namespace
 
 bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t rows, std::size_t width,
-                    std::size_t candidates, std::size_t wanted, bool ordered, std::size_t shared_bytes,
-                    ProposePlan& plan)
+                    std::size_t candidates, std::size_t wanted, std::uint32_t blocks, bool ordered,
+                    std::size_t shared_bytes, ProposePlan& plan)
 {
     constexpr std::uint32_t fewest_ranks = 8;
     constexpr std::uint32_t fewest_bins = 512;
@@ -176,6 +181,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.candidates = static_cast<std::uint32_t>(std::min<std::uint64_t>(candidates, rows));
     plan.wanted = static_cast<std::uint32_t>(wanted);
     plan.ordered = ordered || slots.hashed;
+    plan.blocks = plan.ordered ? 1 : blocks;
     const double per_bin = std::max(1.0, crowding * static_cast<double>(rows) / static_cast<double>(slots.slots));
     const auto bins = static_cast<std::uint32_t>(
         std::min<double>(1.2 * static_cast<double>(plan.candidates) / per_bin, most_bins / 5 * 4));
@@ -197,7 +203,7 @@ void propose(const MirrorView& mirror, const float* queries, std::uint32_t count
     constexpr std::uint32_t few = 132;  // a multiprocessor each, or more
     const Job job{queries, out.queries, dead, out.keys, out.counts};
     if (count == 0) return;
-    if (count <= few) {
+    if (count * plan.blocks <= few) {
         launch<single_threads>(mirror, count, plan, job, stream);
     } else {
         launch<batch_threads>(mirror, count, plan, job, stream);

@@ -1,4 +1,5 @@
-// The proposing stage on the device: descent, bins and line codes, one block for each query.
+// The proposing stage on the device: descent, bins and line codes, one block for each query. Where queries are few,
+// several blocks make the same steps for a query and share only its candidates.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,26 +19,35 @@ struct ProposePlan {
     std::uint32_t candidates = 1;   // rows that line codes rank, dead ones included
     std::uint32_t wanted = 1;       // rows that are proposed, <= most_proposed
     std::uint32_t first_pairs = 1;  // bins of the first shell
-    bool ordered = true;            // the best `wanted` in order; else the best kept_of(wanted) at most, in any order
+    std::uint32_t blocks = 1;       // of a query
+    bool ordered = true;            // the best `wanted` come in order; else in any order
     BlockShape shape;
     BlockLayout layout;
 
-    // Keys of a query in the output.
-    PGWARP_HOST_DEVICE std::uint32_t stride() const { return ordered ? wanted : kept_of(wanted); }
+    // Keys of a block in the output.
+    PGWARP_HOST_DEVICE std::uint32_t stride() const { return blocks > 1 ? kept_of(wanted) : wanted; }
 };
 
 // Plans a search by the shape of the tree: width * k2 <= most_ranks is enforced, and the layout fits into shared_bytes.
-// rows: of the index. ordered: the caller needs the proposals in order; they also come in order where bins are hashed.
-// Returns false where no layout fits.
+// rows: of the index. blocks: of a query; a single one where proposals come in order. ordered: the caller needs the
+// proposals in order; they also come in order where bins are hashed. Returns false where no layout fits.
 bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t rows, std::size_t width,
-                    std::size_t candidates, std::size_t wanted, bool ordered, std::size_t shared_bytes,
-                    ProposePlan& plan);
+                    std::size_t candidates, std::size_t wanted, std::uint32_t blocks, bool ordered,
+                    std::size_t shared_bytes, ProposePlan& plan);
 
-// The memory that propose() writes, on the device.
+// The memory that propose() writes, on the device. Where a query has several blocks, each proposes the best of its
+// share, and the best `wanted` are among them.
 struct Proposals {
-    unsigned long long* keys = nullptr;  // [count][plan.stride()]: make_key(score, position)
-    std::uint32_t* counts = nullptr;     // [count]: valid keys of a query
+    unsigned long long* keys = nullptr;  // [count][plan.blocks][plan.stride()]: make_key(score, position)
+    std::uint32_t* counts = nullptr;     // [count][plan.blocks]: valid keys of a block
     float* queries = nullptr;            // [count][dimensions]: a copy of the queries, or null
+
+    // The memory of the queries from `first` on.
+    Proposals from(std::size_t first, const ProposePlan& plan, std::size_t dimensions) const
+    {
+        return {keys + first * plan.blocks * plan.stride(), counts + first * plan.blocks,
+                queries != nullptr ? queries + first * dimensions : nullptr};
+    }
 };
 
 // Proposes the best rows of each query by line codes. queries [count][dimensions] may lie in page-locked host memory.

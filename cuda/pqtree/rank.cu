@@ -1,9 +1,13 @@
 #include "pqtree/rank.h"
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "device/shared_memory.h"
+#include "pqtree/near_values.cuh"
 #include "pqtree/row_value.cuh"
 #include "rows/candidates.cuh"
 #include "select/key.cuh"
@@ -14,10 +18,77 @@ namespace pgwarp::cuda::pqtree
 namespace
 {
 
-constexpr int batch_threads = 256;
-constexpr int single_threads = 512;
-constexpr std::uint32_t most_counted = 512;  // candidates: counting takes fewer barriers than sorting
+constexpr int rank_threads = 256;
+constexpr int few_threads = 512;
 constexpr int value_threads = 256;
+constexpr std::uint32_t few = 132;                          // queries that get a multiprocessor each, or more
+constexpr std::uint32_t spare_rows = 16;                    // fewer than that are not worth a choice
+constexpr std::uint32_t most_near = 4096;                   // dimensions
+constexpr std::size_t most_table = std::size_t{96} << 10;   // bytes of centroids in shared memory
+constexpr std::size_t block_room = std::size_t{220} << 10;  // shared memory of blocks that copy the centroids once
+
+struct RankJob {
+    const float* queries;
+    Proposals proposals;
+    std::uint32_t count;
+    std::uint32_t wanted;  // proposals
+    std::uint32_t blocks;  // that have proposed for a query
+    std::uint32_t stride;  // keys of a block
+    std::uint32_t k;
+    bool polled;
+    bool near;   // chooses rows by near values
+    bool table;  // copies the centroids to shared memory
+    Answers out;
+};
+
+PGWARP_HOST_DEVICE std::uint32_t padded_query(const MirrorView& mirror)
+{
+    return (mirror.dimensions + piece_elements - 1) / piece_elements * piece_elements;
+}
+
+// An odd stride, so that the same centroid of neighbouring dimensions lies in different banks.
+PGWARP_HOST_DEVICE std::uint32_t table_stride(const MirrorView& mirror)
+{
+    return mirror.tree.padded_level1 + 1;
+}
+
+// The shared memory of a block.
+struct RankSpace {
+    std::uint64_t* values = nullptr;     // [size]: keys of values, before that the bounds of near sums
+    std::uint32_t* rows = nullptr;       // [size]
+    std::uint32_t* positions = nullptr;  // [size]
+    float* query = nullptr;              // [padded_query], where rows are chosen
+    float* mean = nullptr;               // the same
+    float2* lines = nullptr;             // [threads / 8][line_parts], where values come from codes
+    float* table = nullptr;              // [dimensions][table_stride]
+    std::uint32_t* counters = nullptr;   // [limit_bits + 1]
+    SelectKey* gathered = nullptr;       // [blocks][stride], where there are several
+    RankShared* select = nullptr;        // the same
+    std::size_t bytes = 0;
+
+    PGWARP_HOST_DEVICE RankSpace(const MirrorView& mirror, const RankJob& job, int threads, std::byte* memory)
+    {
+        const std::uint32_t size = power_of_two_above(job.wanted < 2 ? 2 : job.wanted);
+        const auto take = [&](auto& pointer, std::size_t count) {
+            pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(memory + bytes);
+            bytes += (count * sizeof(*pointer) + 15) / 16 * 16;
+        };
+        take(values, size);
+        take(rows, size);
+        take(positions, size);
+        take(counters, limit_bits + 1);
+        if (job.blocks > 1) {
+            take(gathered, std::size_t{job.blocks} * job.stride);
+            take(select, 1);
+        }
+        if (job.near) {
+            take(query, padded_query(mirror));
+            take(mean, padded_query(mirror));
+        }
+        if (mirror.values_of_codes()) take(lines, std::size_t(threads / 8) * mirror.tree.line_parts);
+        if (job.table) take(table, std::size_t{mirror.dimensions} * table_stride(mirror));
+    }
+};
 
 // The canonical norm of a query, in all lanes, where values depend on it. All lanes of a warp call.
 __device__ double norm_of(const MirrorView& mirror, const float* query)
@@ -26,69 +97,125 @@ __device__ double norm_of(const MirrorView& mirror, const float* query)
     return __dsqrt_rn(rows::canonical_dot(query, query, mirror.dimensions));
 }
 
-// Writes the first k candidates in the order of (value, row), each at the number of candidates before it.
+// Computes the values of positions [count], a group of 8 lanes each. Ends with a barrier.
 template <int Threads>
-__device__ void emit_by_counting(std::uint32_t count, const std::uint64_t* values, const std::uint32_t* numbers,
-                                 std::uint32_t query, std::uint32_t k, const Answers& out)
+__device__ void compute_values(const MirrorView& mirror, const RankSpace& space, const DecodeSpace& decode,
+                               const float* given, std::uint32_t count)
 {
-    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) {
-        const std::uint64_t value = values[i];
-        const std::uint32_t number = numbers[i];
-        std::uint32_t place = 0;
-#pragma unroll 4
-        for (std::uint32_t j = 0; j < count; ++j)
-            place += values[j] < value || (values[j] == value && numbers[j] < number) ? 1 : 0;
-        if (place >= k) continue;
-        out.values[std::size_t{query} * k + place] = double_of_order(value);
-        out.rows[std::size_t{query} * k + place] = number;
-    }
-}
-
-// A block ranks the proposals of a query. Groups of 8 lanes compute a value.
-template <int Threads>
-__global__ __launch_bounds__(Threads) void rank_kernel(MirrorView mirror, const float* queries, Proposals proposals,
-                                                       std::uint32_t stride, std::uint32_t k, bool polled, Answers out)
-{
-    extern __shared__ std::uint64_t values[];  // [size], then the rows
-    wait_for_kernel_before();
-    const std::uint32_t query = blockIdx.x;
-    const std::uint32_t count = proposals.counts[query];
-    const std::uint32_t size = power_of_two_above(max(stride, 2U));
-    auto* numbers = reinterpret_cast<std::uint32_t*>(values + size);
-    const float* given = queries + std::size_t{query} * mirror.dimensions;
-    const SelectKey* own = proposals.keys + std::size_t{query} * stride;
     const double norm = norm_of(mirror, given);
     for (std::uint32_t base = 0; base < count; base += Threads / 8) {
         // Uniform in a warp, as all lanes take part in the shuffles.
         if (base + threadIdx.x / 32 * 4 >= count) break;
         const std::uint32_t i = base + threadIdx.x / 8;
-        const std::uint32_t position = key_id(own[min(i, count - 1)]);
-        const double value = row_value(mirror, given, norm, position);
+        const std::uint32_t position = space.positions[min(i, count - 1)];
+        const double value = row_value(mirror, decode, given, norm, position);
         if (i < count && threadIdx.x % 8 == 0) {
-            values[i] = order_of(value);
-            numbers[i] = mirror.row_at[position];
+            space.values[i] = order_of(value);
+            space.rows[i] = mirror.row_at[position];
         }
     }
     __syncthreads();
-    if (count <= most_counted) {
-        emit_by_counting<Threads>(count, values, numbers, query, k, out);
-    } else {
-        rows::sort_candidates<Threads>(static_cast<int>(count), values, numbers);
-        rows::emit_candidates<Threads>(static_cast<int>(count), values, numbers, query, k, out);
-    }
-    if (polled) {
-        __threadfence_system();
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) out.found[query] = count;
 }
 
-__global__ __launch_bounds__(batch_threads) void answer_kernel(MirrorView mirror, Proposals proposals,
-                                                               std::uint32_t wanted, Answers out)
+// Gathers the keys that the blocks of a query have proposed. Returns their number. Ends with a barrier.
+template <int Threads>
+__device__ std::uint32_t gather_keys(const RankJob& job, const RankSpace& space, std::uint32_t query)
+{
+    const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.blocks * job.stride;
+    const std::uint32_t* counts = job.proposals.counts + std::size_t{query} * job.blocks;
+    if (threadIdx.x == 0) space.select->kept = 0;
+    __syncthreads();
+    for (std::uint32_t base = 0; base < job.blocks * job.stride; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        const bool valid = i < job.blocks * job.stride && i % job.stride < counts[i / job.stride];
+        const std::uint32_t place = take_place(valid, &space.select->kept);
+        if (valid) space.gathered[place] = keys[i];
+    }
+    __syncthreads();
+    return space.select->kept;
+}
+
+// Writes the positions of a query's best proposals. Returns their number.
+template <int Threads>
+__device__ std::uint32_t read_proposals(const RankJob& job, const RankSpace& space, std::uint32_t query)
+{
+    const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.stride;
+    std::uint32_t count;
+    if (job.blocks > 1) {
+        float bound;
+        count = gather_keys<Threads>(job, space, query);
+        count = keep_smallest<Threads>(space.gathered, count, job.wanted, job.wanted, *space.select, bound);
+        keys = space.gathered;
+    } else {
+        count = job.proposals.counts[query];
+    }
+    for (std::uint32_t i = threadIdx.x; i < count; i += Threads) space.positions[i] = key_id(keys[i]);
+    return count;
+}
+
+template <int Threads>
+__device__ void rank_query(const MirrorView& mirror, const RankJob& job, const RankSpace& space,
+                           const DecodeSpace& decode, std::uint32_t query)
+{
+    const float* given = job.queries + std::size_t{query} * mirror.dimensions;
+    std::uint32_t count = read_proposals<Threads>(job, space, query);
+    if (job.near) {
+        for (std::uint32_t d = threadIdx.x; d < padded_query(mirror); d += Threads) {
+            space.query[d] = d < mirror.dimensions ? given[d] : 0;
+            space.mean[d] = d < mirror.dimensions && mirror.half.mean != nullptr ? mirror.half.mean[d] : 0;
+        }
+    }
+    __syncthreads();
+    if (job.near && count > job.k + spare_rows) {
+        auto* bounds = reinterpret_cast<float*>(space.values);
+        const NearSpace near{space.query, space.mean, bounds, bounds + count, space.counters};
+        count = keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
+    }
+    compute_values<Threads>(mirror, space, decode, given, count);
+    if (counting_serves(count)) {
+        count_rows(space.values, space.rows, count);
+    } else {
+        rows::sort_candidates<Threads>(static_cast<int>(count), space.values, space.rows);
+    }
+    rows::emit_candidates<Threads>(static_cast<int>(count), space.values, space.rows, query, job.k, job.out);
+    if (job.polled) __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0) job.out.found[query] = count;
+}
+
+// A block ranks the proposals of a query, or of several.
+template <int Threads>
+__global__ __launch_bounds__(Threads) void rank_kernel(MirrorView mirror, RankJob job)
+{
+    extern __shared__ std::uint64_t memory[];
+    const RankSpace space(mirror, job, Threads, reinterpret_cast<std::byte*>(memory));
+    const std::uint32_t padded = mirror.tree.padded_level1;
+    DecodeSpace decode{mirror.tree.level1, padded, space.lines};
+    if (job.table) {
+        for (std::uint32_t i = threadIdx.x; i < mirror.dimensions * padded; i += Threads)
+            space.table[i / padded * table_stride(mirror) + i % padded] = mirror.tree.level1[i];
+        decode.centroids = space.table;
+        decode.stride = table_stride(mirror);
+    }
+    wait_for_kernel_before();
+    for (std::uint32_t query = blockIdx.x; query < job.count; query += gridDim.x)
+        rank_query<Threads>(mirror, job, space, decode, query);
+}
+
+template <int Threads>
+void launch(const MirrorView& mirror, const RankJob& job, std::uint32_t blocks, bool early, cudaStream_t stream)
+{
+    const RankSpace space(mirror, job, Threads, nullptr);
+    allow_shared_memory(rank_kernel<Threads>);
+    launch_chained(early, rank_kernel<Threads>, blocks, Threads, space.bytes, stream, "ranking proposals", mirror, job);
+}
+
+__global__ __launch_bounds__(rank_threads) void answer_kernel(MirrorView mirror, Proposals proposals,
+                                                              std::uint32_t wanted, Answers out)
 {
     const std::uint32_t query = blockIdx.x;
     const std::uint32_t count = proposals.counts[query];
-    for (std::uint32_t i = threadIdx.x; i < count; i += batch_threads) {
+    for (std::uint32_t i = threadIdx.x; i < count; i += rank_threads) {
         const std::size_t at = std::size_t{query} * wanted + i;
         out.values[at] = key_score(proposals.keys[at]);
         out.rows[at] = mirror.row_at[key_id(proposals.keys[at])];
@@ -100,37 +227,47 @@ __global__ __launch_bounds__(value_threads) void all_values_kernel(MirrorView mi
                                                                    std::uint32_t first, std::uint32_t count,
                                                                    double* values)
 {
+    extern __shared__ float2 lines[];  // [value_threads / 8][line_parts]
+    const DecodeSpace decode{mirror.tree.level1, mirror.tree.padded_level1, lines};
     const std::uint32_t at = blockIdx.x * (value_threads / 8) + threadIdx.x / 8;
     const std::uint32_t position = first + min(at, count - 1);
     const bool padding = mirror.row_at[position] == rows::no_row;
     // Lanes on padding compute another position's value, so that all take part in the shuffles.
-    const double value = row_value(mirror, query, norm_of(mirror, query), padding ? 0 : position);
+    const double value = row_value(mirror, decode, query, norm_of(mirror, query), padding ? 0 : position);
     if (at < count && threadIdx.x % 8 == 0) values[at] = padding ? NAN : value;
 }
 
 }  // namespace
 
 void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_t count, const Proposals& proposals,
-                    std::uint32_t stride, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream)
+                    const ProposePlan& plan, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream)
 {
-    constexpr std::uint32_t few = 132;  // a multiprocessor each, or more
     if (count == 0) return;
-    const std::size_t bytes =
-        power_of_two_above(std::max(stride, 2U)) * (sizeof(std::uint64_t) + sizeof(std::uint32_t));
-    if (count <= few) {
-        launch_chained(count <= rows::chained_queries, rank_kernel<single_threads>, count, single_threads, bytes,
-                       stream, "ranking proposals", mirror, queries, proposals, stride, k, polled, out);
-    } else {
-        launch_chained(false, rank_kernel<batch_threads>, count, batch_threads, bytes, stream, "ranking proposals",
-                       mirror, queries, proposals, stride, k, polled, out);
-    }
+    const std::size_t table = std::size_t{mirror.dimensions} * table_stride(mirror) * sizeof(float);
+    const RankJob job{.queries = queries,
+                      .proposals = proposals,
+                      .count = count,
+                      .wanted = plan.wanted,
+                      .blocks = plan.blocks,
+                      .stride = plan.stride(),
+                      .k = k,
+                      .polled = polled,
+                      .near = has_near_values(mirror) && mirror.dimensions <= most_near,
+                      .table = mirror.values_of_codes() && table <= most_table,
+                      .out = out};
+    if (count <= few) return launch<few_threads>(mirror, job, count, count <= rows::chained_queries, stream);
+    // As many blocks with a table as are there at a time; registers allow four.
+    const std::size_t bytes = RankSpace(mirror, job, rank_threads, nullptr).bytes + 1024;
+    const std::size_t resident = few * std::clamp<std::size_t>(block_room / bytes, 1, 1024 / rank_threads);
+    const std::size_t blocks = job.table ? std::min<std::size_t>(count, resident) : count;
+    launch<rank_threads>(mirror, job, static_cast<std::uint32_t>(blocks), false, stream);
 }
 
 void answer_proposals(const MirrorView& mirror, std::uint32_t count, const Proposals& proposals, std::uint32_t wanted,
                       const Answers& out, cudaStream_t stream)
 {
     if (count == 0) return;
-    answer_kernel<<<count, batch_threads, 0, stream>>>(mirror, proposals, wanted, out);
+    answer_kernel<<<count, rank_threads, 0, stream>>>(mirror, proposals, wanted, out);
     check_launch("writing proposals");
 }
 
@@ -139,7 +276,9 @@ void all_values(const MirrorView& mirror, const float* query, std::uint32_t firs
 {
     if (count == 0) return;
     const std::uint32_t blocks = (count + value_threads / 8 - 1) / (value_threads / 8);
-    all_values_kernel<<<blocks, value_threads, 0, stream>>>(mirror, query, first, count, values);
+    const std::size_t bytes = value_threads / 8 * std::size_t{mirror.tree.line_parts} * sizeof(float2);
+    allow_shared_memory(all_values_kernel);
+    all_values_kernel<<<blocks, value_threads, bytes, stream>>>(mirror, query, first, count, values);
     check_launch("values of rows");
 }
 

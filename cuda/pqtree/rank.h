@@ -12,11 +12,10 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// Ranks the proposals of each query, [count][stride] in any order, by (value, row) and writes the first k. queries
-// [count][dimensions] on the device. stride <= kept_of(most_proposed). polled: the host polls out.found. A few queries
-// get large blocks.
+// Ranks the best plan.wanted proposals of each query, in any order, by (value, row) and writes the first k. queries
+// [count][dimensions] on the device. polled: the host polls out.found. A few queries get large blocks.
 void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_t count, const Proposals& proposals,
-                    std::uint32_t stride, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream);
+                    const ProposePlan& plan, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream);
 
 // Writes the proposals as answers [count][wanted]: their values are scores.
 void answer_proposals(const MirrorView& mirror, std::uint32_t count, const Proposals& proposals, std::uint32_t wanted,

@@ -108,12 +108,24 @@ private:
     {
         return dead != nullptr ? dead->form_as<std::uint32_t>() : nullptr;
     }
-    SearchPlan plan_of(const SearchBatch& batch) const { return search_plan(mirror_.options(), mirror_.rows(), batch); }
+    SearchPlan plan_of(const SearchBatch& batch) const;
     void search_bins(const SearchBatch& batch, const Round& round, SearchPlan plan, const Tombstones* dead,
                      Results& results, ThreadPool& pool) const;
 
     Mirror mirror_;
 };
+
+SearchPlan TreeSearcher::plan_of(const SearchBatch& batch) const
+{
+    SearchPlan plan = search_plan(mirror_.options(), mirror_.rows(), batch);
+    const auto proposed = static_cast<std::size_t>(batch.settings.get(setting_proposed, 0));
+    if (proposed == 0) return plan;
+    // No more candidates than given, however many of them are proposed.
+    plan.candidates = static_cast<std::size_t>(batch.settings.get("candidates", 1));
+    plan.ranked = std::min(proposed, mirror_.rows());
+    plan.complete = false;
+    return plan;
+}
 
 // As on the CPU: where a narrow descent or dead rows leave fewer rows than wanted, the descent is whole, and at last
 // the answer exact.

@@ -1,0 +1,212 @@
+// The choice of the rows whose values are computed: the `wanted` nearest of a query's proposals, and those that
+// rounding could confuse with them. Values in single precision come with an error bound; values in double precision,
+// whose bits are those of the CPU, take some ten times as long.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+
+#include "pqtree/block.cuh"
+#include "pqtree/view.h"
+#include "select/order_bits.h"
+#include "select/warp.cuh"
+
+namespace pgwarp::cuda::pqtree
+{
+
+inline constexpr std::uint32_t piece_elements = 8;  // that a lane reads together
+inline constexpr std::uint32_t row_lanes = 16;      // lanes that share a row
+inline constexpr std::uint32_t rows_together = 4;   // rows of a lane that are read together
+inline constexpr int limit_bits = 20;               // leading bits of the limit that are found
+
+// Whether near_rows() serves the rows of an index: their vectors are on the device, and a value depends on the row only
+// by a sum over its elements.
+inline bool has_near_values(const MirrorView& mirror)
+{
+    if (mirror.full != nullptr) return mirror.metric != Metric::cosine && mirror.dimensions % 4 == 0;
+    return mirror.half.rows != nullptr;
+}
+
+// Shared memory of a block. The query and the mean are padded with zeros to whole pieces.
+struct NearSpace {
+    const float* query;
+    const float* mean;        // of halves
+    float* lowest;            // [count]: bounds of the sums
+    float* highest;           // [count]
+    std::uint32_t* counters;  // [limit_bits + 1]
+};
+
+namespace detail
+{
+
+struct HalfRows {
+    const __half* rows;
+    std::size_t stride;
+    float inverse;  // of the scale
+
+    using Piece = uint4;
+    __device__ Piece read(std::uint32_t position, std::uint32_t d) const
+    {
+        return *reinterpret_cast<const uint4*>(rows + position * stride + d);
+    }
+    // Rounds as rows::decoded_half() does. What is out of range there is infinite here.
+    __device__ void decode(const Piece& piece, const float* mean, float* out) const
+    {
+        const std::uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float2 two = __half22float2(*reinterpret_cast<const __half2*>(&words[i]));
+            out[2 * i] = __fadd_rn(__fmul_rn(two.x, inverse), mean[2 * i]);
+            out[2 * i + 1] = __fadd_rn(__fmul_rn(two.y, inverse), mean[2 * i + 1]);
+        }
+    }
+};
+
+struct FullRows {
+    const float* rows;
+    std::uint32_t dimensions;
+    const std::uint32_t* row_at;
+
+    struct Piece {
+        float4 low;
+        float4 high;
+    };
+    __device__ Piece read(std::uint32_t position, std::uint32_t d) const
+    {
+        const float* row = rows + std::size_t{row_at[position]} * dimensions + d;
+        const float4 low = *reinterpret_cast<const float4*>(row);
+        return {low, d + 4 < dimensions ? *reinterpret_cast<const float4*>(row + 4) : float4{0, 0, 0, 0}};
+    }
+    __device__ void decode(const Piece& piece, const float*, float* out) const
+    {
+        const float all[piece_elements] = {piece.low.x,  piece.low.y,  piece.low.z,  piece.low.w,
+                                           piece.high.x, piece.high.y, piece.high.z, piece.high.w};
+#pragma unroll
+        for (int i = 0; i < piece_elements; ++i) out[i] = all[i];
+    }
+};
+
+// A sum over the elements of a row, and the sum of its terms' magnitudes.
+struct NearSum {
+    float sum = 0;
+    float magnitude = 0;
+
+    __device__ void add(bool squared, float x, float y)
+    {
+        if (squared) {
+            sum += (x - y) * (x - y);
+        } else {
+            sum -= x * y;
+            magnitude += fabsf(x * y);
+        }
+    }
+};
+
+// Writes the bounds of the sums of rows positions[0, count): squared differences from the query, or negative products.
+template <int Threads, class Rows>
+__device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensions, const std::uint32_t* positions,
+                           std::uint32_t count, const NearSpace& space)
+{
+    constexpr std::uint32_t at_once = Threads / row_lanes;
+    const std::uint32_t lane = threadIdx.x % row_lanes;
+    // Twice the bound of a sum of that many terms in a lane, and over the lanes.
+    const float relative = static_cast<float>(dimensions / row_lanes + 16) * 1.2e-7F;
+    for (std::uint32_t base = threadIdx.x / 32 * (32 / row_lanes); base < count; base += at_once * rows_together) {
+        const std::uint32_t first = base + threadIdx.x % 32 / row_lanes;
+        NearSum sums[rows_together];
+        for (std::uint32_t d = lane * piece_elements; d < dimensions; d += row_lanes * piece_elements) {
+            typename Rows::Piece pieces[rows_together];
+#pragma unroll
+            for (std::uint32_t j = 0; j < rows_together; ++j)
+                pieces[j] = rows.read(positions[min(first + j * at_once, count - 1)], d);
+            float query[piece_elements];
+            float mean[piece_elements];
+#pragma unroll
+            for (std::uint32_t i = 0; i < piece_elements; ++i) {
+                query[i] = space.query[d + i];
+                mean[i] = space.mean[d + i];
+            }
+#pragma unroll
+            for (std::uint32_t j = 0; j < rows_together; ++j) {
+                float values[piece_elements];
+                rows.decode(pieces[j], mean, values);
+#pragma unroll
+                for (std::uint32_t i = 0; i < piece_elements; ++i) sums[j].add(squared, query[i], values[i]);
+            }
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < rows_together; ++j) {
+            NearSum& sum = sums[j];
+#pragma unroll
+            for (int step = row_lanes / 2; step > 0; step /= 2) {
+                sum.sum += __shfl_xor_sync(~0U, sum.sum, step);
+                if (!squared) sum.magnitude += __shfl_xor_sync(~0U, sum.magnitude, step);
+            }
+            const std::uint32_t i = first + j * at_once;
+            if (lane != 0 || i >= count) continue;
+            const float error = relative * (squared ? sum.sum : sum.magnitude);
+            const bool finite = error < FLT_MAX;
+            space.lowest[i] = finite ? sum.sum - error : -FLT_MAX;
+            space.highest[i] = finite ? sum.sum + error : FLT_MAX;
+        }
+    }
+    __syncthreads();
+}
+
+// Returns a limit that at least `wanted` of values [count] do not exceed, and few more. counters are zero.
+template <int Threads>
+__device__ float limit_of(const float* values, std::uint32_t count, std::uint32_t wanted, std::uint32_t* counters)
+{
+    std::uint32_t limit = 0;
+    for (int step = 0; step < limit_bits; ++step) {
+        const std::uint32_t bit = 1U << (31 - step);
+        const std::uint32_t upto = limit | (bit - 1);
+        std::uint32_t within = 0;
+        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) within += order_of(values[i]) <= upto ? 1 : 0;
+        within = warp_sum(within);
+        if (threadIdx.x % 32 == 0 && within > 0) atomicAdd(&counters[step], within);
+        __syncthreads();
+        if (counters[step] < wanted) limit |= bit;
+    }
+    return float_of_order(limit | ((1U << (32 - limit_bits)) - 1));
+}
+
+template <int Threads, class Rows>
+__device__ std::uint32_t keep_near(const Rows& rows, const MirrorView& mirror, std::uint32_t* positions,
+                                   std::uint32_t count, std::uint32_t wanted, const NearSpace& space)
+{
+    if (threadIdx.x <= limit_bits) space.counters[threadIdx.x] = 0;
+    bound_sums<Threads>(rows, mirror.metric == Metric::l2, mirror.dimensions, positions, count, space);
+    const float limit = limit_of<Threads>(space.highest, count, wanted, space.counters);
+    std::uint32_t* kept = &space.counters[limit_bits];
+    for (std::uint32_t base = 0; base < count; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        const bool stays = i < count && !(space.lowest[i] > limit);
+        const std::uint32_t position = i < count ? positions[i] : 0;
+        __syncthreads();
+        const std::uint32_t place = take_place(stays, kept);
+        if (stays) positions[place] = position;
+        __syncthreads();
+    }
+    return *kept;
+}
+
+}  // namespace detail
+
+// Moves the positions of the `wanted` nearest rows, and of those that may be, to the front of positions [count], in any
+// order. Returns their number. All threads call; ends with a barrier, and so does the caller's writing of `positions`,
+// space.query and space.mean.
+template <int Threads>
+__device__ std::uint32_t keep_near_rows(const MirrorView& mirror, std::uint32_t* positions, std::uint32_t count,
+                                        std::uint32_t wanted, const NearSpace& space)
+{
+    if (mirror.full != nullptr) {
+        const detail::FullRows rows{mirror.full, mirror.dimensions, mirror.row_at};
+        return detail::keep_near<Threads>(rows, mirror, positions, count, wanted, space);
+    }
+    const detail::HalfRows rows{mirror.half.rows, mirror.stride, __fdiv_rn(1.0F, mirror.half.scale)};
+    return detail::keep_near<Threads>(rows, mirror, positions, count, wanted, space);
+}
+
+}  // namespace pgwarp::cuda::pqtree

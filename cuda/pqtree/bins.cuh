@@ -196,9 +196,9 @@ __device__ void list_bins(const MirrorView& mirror, const BlockSpace& space, con
         if (pair < last) {
             const std::uint32_t i = entry_of(sums, a.count, pair);
             const std::uint32_t j = visited[i] + pair - sums[i];
-            const std::uint64_t slot = mirror.lists.slots.slot(a.numbers[i] * combinations + b.numbers[j]);
-            begin = mirror.lists.begin[slot];
-            rows = min(mirror.lists.begin[slot + 1] - begin, most_bin_rows);
+            const BinRows found = mirror.lists.rows_of(a.numbers[i] * combinations + b.numbers[j]);
+            begin = found.begin;
+            rows = min(found.rows, most_bin_rows);
             score = a.scores[i] + b.scores[j];
         }
         const std::uint32_t place = take_place(rows > 0, &state.listed);

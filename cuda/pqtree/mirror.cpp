@@ -15,7 +15,9 @@ namespace
 {
 
 constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
-constexpr std::uint64_t sort_bytes = 20;  // of a row, while rows are ordered
+// Of a row, while rows are ordered.
+constexpr std::uint64_t sort_bytes = 28;
+constexpr std::uint64_t hashed_sort_bytes = 40;
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
 {
@@ -54,8 +56,9 @@ void Mirror::take_memory()
     const std::size_t rows = index_.rows;
     const std::size_t groups = code_groups(static_cast<std::uint32_t>(index_.options.line_parts));
     const std::uint64_t workspaces = std::min((pool.budget() != 0 ? pool.budget() : pool.room()) / 8, most_workspaces);
-    const std::uint64_t loading = rows * (index_.options.code_bytes() + sort_bytes);
-    const std::uint64_t kept = rows * (groups * group_bytes + 6) + (slots_.slots + 1) * 4;
+    const std::uint64_t loading =
+        rows * (index_.options.code_bytes() + (slots_.hashed ? hashed_sort_bytes : sort_bytes));
+    const std::uint64_t kept = rows * (groups * group_bytes + 6 + (slots_.hashed ? 8 : 0)) + (slots_.slots + 1) * 4;
     const std::uint64_t needed = kept + loading + workspaces;
     is_split_ = !pool.has_room(needed + vector_bytes());
     if (is_split_ && (vector_bytes() == 0 || !pool.has_room(needed))) throw std::bad_alloc();
@@ -66,6 +69,7 @@ void Mirror::take_memory()
     stored_codes_ = DeviceArray<std::uint8_t>(pool, rows * index_.options.code_bytes(), "pqtree loading", owner_);
     row_at_ = DeviceArray<std::uint32_t>(pool, positions, "pqtree rows", owner_);
     begin_ = DeviceArray<std::uint32_t>(pool, slots_.slots + 1, "pqtree lists", owner_);
+    if (slots_.hashed) bin_at_ = DeviceArray<std::uint64_t>(pool, rows, "pqtree lists", owner_);
     codes_ = DeviceArray<uint4>(pool, rows * groups, "pqtree codes", owner_);
     biases_ = DeviceArray<std::uint16_t>(pool, rows, "pqtree codes", owner_);
     if (is_split_) {
@@ -128,8 +132,8 @@ void Mirror::arrange()
         DeviceArray<std::uint32_t> fault(pool, 1, "pqtree loading", owner_);
         check(cudaMemsetAsync(fault.data(), 0, fault.bytes(), owner_), "clearing a mark");
         check(cudaMemsetAsync(row_at_.data(), 0xff, row_at_.bytes(), owner_), "clearing rows");
-        order_rows(*context_, tree_.view(), slots_, stored, row_at_.data(), position_of_.data(), begin_.data(),
-                   fault.data(), owner_);
+        const RowOrder order{row_at_.data(), position_of_.data(), begin_.data(), bin_at_.data()};
+        order_rows(*context_, tree_.view(), slots_, stored, order, fault.data(), owner_);
         place_codes(tree_.view(), stored, row_at_.data(), tree_.bias_step(), codes_.data(), biases_.data(), owner_);
         std::uint32_t wrong = 0;
         read_back(&wrong, fault.data(), sizeof(wrong), owner_, "reading a mark");
@@ -164,7 +168,7 @@ void Mirror::point_view()
     view_.row_at = row_at_.data();
     view_.half = {halves_.data(), half_mean_.data(), index_.half.scale[0], index_.half.scale[1]};
     view_.full = vectors_.data();
-    view_.lists = {slots_, begin_.data(), codes_.data(), biases_.data(), 0, tree_.bias_step()};
+    view_.lists = {slots_, begin_.data(), bin_at_.data(), codes_.data(), biases_.data(), 0, tree_.bias_step()};
     view_.tree = tree_.view();
     if (remote_.empty()) return;
     view_.remote.stride = static_cast<std::uint32_t>(remote_.stride());
@@ -178,7 +182,7 @@ void Mirror::point_view()
 std::uint64_t Mirror::device_bytes() const
 {
     return stored_codes_.bytes() + position_of_.bytes() + tree_.device_bytes() + row_at_.bytes() + begin_.bytes() +
-           codes_.bytes() + biases_.bytes() + halves_.bytes() + half_mean_.bytes() + vectors_.bytes();
+           bin_at_.bytes() + codes_.bytes() + biases_.bytes() + halves_.bytes() + half_mean_.bytes() + vectors_.bytes();
 }
 
 }  // namespace pgwarp::cuda::pqtree

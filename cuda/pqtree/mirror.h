@@ -68,6 +68,7 @@ private:
     DeviceTree tree_;
     DeviceArray<std::uint32_t> row_at_;
     DeviceArray<std::uint32_t> begin_;
+    DeviceArray<std::uint64_t> bin_at_;  // where bins are hashed
     DeviceArray<uint4> codes_;
     DeviceArray<std::uint16_t> biases_;
     DeviceArray<__half> halves_;

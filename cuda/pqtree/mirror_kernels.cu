@@ -19,8 +19,8 @@ std::uint32_t blocks_for(std::size_t count)
     return static_cast<std::uint32_t>((count + threads - 1) / threads);
 }
 
-__global__ void slots_kernel(TreeView tree, BinSlots slots, StoredCodes stored, std::uint32_t* slot,
-                             std::uint32_t* number, std::uint32_t* fault)
+__global__ void bins_kernel(TreeView tree, StoredCodes stored, std::uint64_t* bins, std::uint32_t* number,
+                            std::uint32_t* fault)
 {
     const std::size_t row = std::size_t{blockIdx.x} * threads + threadIdx.x;
     if (row >= stored.rows) return;
@@ -33,9 +33,22 @@ __global__ void slots_kernel(TreeView tree, BinSlots slots, StoredCodes stored, 
         bin = bin * tree.leaves() + min(leaf, tree.leaves() - 1);
     }
     for (std::uint32_t i = 0; i < tree.line_parts; ++i) wrong = wrong || code[2 * tree.parts + i] >= tree.lines;
-    slot[row] = static_cast<std::uint32_t>(slots.slot(bin));
+    bins[row] = bin;
     number[row] = static_cast<std::uint32_t>(row);
     if (wrong) *fault = 1;
+}
+
+__global__ void slots_kernel(BinSlots slots, const std::uint64_t* bins, std::size_t rows, std::uint32_t* slot)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x;
+    if (i < rows) slot[i] = static_cast<std::uint32_t>(slots.slot(bins[i]));
+}
+
+__global__ void bin_at_kernel(const std::uint64_t* bins, const std::uint32_t* row_at, std::size_t rows,
+                              std::uint64_t* bin_at)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x;
+    if (i < rows) bin_at[i] = bins[row_at[i]];
 }
 
 // begin[s] = the first position whose slot is s or a later one. A thread writes the slots between two positions.
@@ -86,30 +99,58 @@ __global__ void place_codes_kernel(TreeView tree, StoredCodes stored, const std:
     biases[position] = static_cast<std::uint16_t>(fminf(rintf(bias * per_step), 65535.0F));
 }
 
+// Sorts numbers by keys of at most `largest`; equal keys keep their order.
+template <class Key>
+void sort(MemoryPool& pool, const Key* keys, Key* sorted, const std::uint32_t* numbers, std::uint32_t* ordered,
+          std::size_t count, std::uint64_t largest, cudaStream_t stream)
+{
+    const int bits = std::max(1, static_cast<int>(std::bit_width(largest)));
+    std::size_t bytes = 0;
+    check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted, numbers, ordered, count, 0, bits, stream),
+          "ordering rows");
+    DeviceArray<std::byte> space(pool, bytes, "pqtree loading", stream);
+    check(cub::DeviceRadixSort::SortPairs(space.data(), bytes, keys, sorted, numbers, ordered, count, 0, bits, stream),
+          "ordering rows");
+}
+
+// Orders the numbers in order.position_of; sorted [rows]: their slots. The order by bins stays within a slot.
+void sort_by_slot_and_bin(MemoryPool& pool, const BinSlots& slots, const DeviceArray<std::uint64_t>& bins,
+                          DeviceArray<std::uint32_t>& sorted, const RowOrder& order, cudaStream_t stream)
+{
+    const std::size_t rows = bins.size();
+    DeviceArray<std::uint64_t> ascending(pool, rows, "pqtree loading", stream);
+    DeviceArray<std::uint32_t> by_bin(pool, rows, "pqtree loading", stream);
+    sort(pool, bins.data(), ascending.data(), order.position_of, by_bin.data(), rows, ~std::uint64_t{0}, stream);
+    DeviceArray<std::uint32_t> slot(pool, rows, "pqtree loading", stream);
+    slots_kernel<<<blocks_for(rows), threads, 0, stream>>>(slots, ascending.data(), rows, slot.data());
+    check_launch("slots of rows");
+    sort(pool, slot.data(), sorted.data(), by_bin.data(), order.row_at, rows, slots.slots - 1, stream);
+    bin_at_kernel<<<blocks_for(rows), threads, 0, stream>>>(bins.data(), order.row_at, rows, order.bin_at);
+    check_launch("bins of positions");
+}
+
 }  // namespace
 
 void order_rows(Context& context, const TreeView& tree, const BinSlots& slots, const StoredCodes& stored,
-                std::uint32_t* row_at, std::uint32_t* position_of, std::uint32_t* begin, std::uint32_t* fault,
-                cudaStream_t stream)
+                const RowOrder& order, std::uint32_t* fault, cudaStream_t stream)
 {
     MemoryPool& pool = context.pool();
     const std::size_t rows = stored.rows;
-    DeviceArray<std::uint32_t> slot(pool, rows, "pqtree loading", stream);
+    DeviceArray<std::uint64_t> bins(pool, rows, "pqtree loading", stream);
+    bins_kernel<<<blocks_for(rows), threads, 0, stream>>>(tree, stored, bins.data(), order.position_of, fault);
+    check_launch("bins of rows");
     DeviceArray<std::uint32_t> sorted(pool, rows, "pqtree loading", stream);
-    slots_kernel<<<blocks_for(rows), threads, 0, stream>>>(tree, slots, stored, slot.data(), position_of, fault);
-    check_launch("slots of rows");
-    const int bits = std::max(1, static_cast<int>(std::bit_width(slots.slots - 1)));
-    std::size_t bytes = 0;
-    check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, slot.data(), sorted.data(), position_of, row_at, rows, 0,
-                                          bits, stream),
-          "ordering rows");
-    DeviceArray<std::byte> space(pool, bytes, "pqtree loading", stream);
-    check(cub::DeviceRadixSort::SortPairs(space.data(), bytes, slot.data(), sorted.data(), position_of, row_at, rows, 0,
-                                          bits, stream),
-          "ordering rows");
-    begins_kernel<<<blocks_for(rows + 1), threads, 0, stream>>>(sorted.data(), rows, slots.slots, begin);
+    if (slots.hashed) {
+        sort_by_slot_and_bin(pool, slots, bins, sorted, order, stream);
+    } else {
+        DeviceArray<std::uint32_t> slot(pool, rows, "pqtree loading", stream);
+        slots_kernel<<<blocks_for(rows), threads, 0, stream>>>(slots, bins.data(), rows, slot.data());
+        check_launch("slots of rows");
+        sort(pool, slot.data(), sorted.data(), order.position_of, order.row_at, rows, slots.slots - 1, stream);
+    }
+    begins_kernel<<<blocks_for(rows + 1), threads, 0, stream>>>(sorted.data(), rows, slots.slots, order.begin);
     check_launch("lists of rows");
-    positions_kernel<<<blocks_for(rows), threads, 0, stream>>>(row_at, rows, position_of);
+    positions_kernel<<<blocks_for(rows), threads, 0, stream>>>(order.row_at, rows, order.position_of);
     check_launch("positions of rows");
 }
 

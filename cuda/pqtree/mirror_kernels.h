@@ -19,11 +19,17 @@ struct StoredCodes {
     std::size_t stride;  // 2 * parts + 2 * line_parts
 };
 
-// Orders rows by slot, and by number within a slot: row_at [rows], position_of [rows], begin [slots + 1]. Sets *fault
-// for a leaf or a line that does not exist. slots < 2^32.
+struct RowOrder {
+    std::uint32_t* row_at;       // [rows]
+    std::uint32_t* position_of;  // [rows]
+    std::uint32_t* begin;        // [slots + 1]
+    std::uint64_t* bin_at;       // [rows] where bins are hashed
+};
+
+// Orders rows by slot, by bin within a slot, and by number within a bin. Sets *fault for a leaf or a line that does not
+// exist. slots < 2^32.
 void order_rows(Context& context, const TreeView& tree, const BinSlots& slots, const StoredCodes& stored,
-                std::uint32_t* row_at, std::uint32_t* position_of, std::uint32_t* begin, std::uint32_t* fault,
-                cudaStream_t stream);
+                const RowOrder& order, std::uint32_t* fault, cudaStream_t stream);
 
 // Writes the codes and the biases of all positions (view.h). bias_step: of ListsView; lowest_bias is 0.
 void place_codes(const TreeView& tree, const StoredCodes& stored, const std::uint32_t* row_at, float bias_step,

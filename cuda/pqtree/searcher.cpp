@@ -133,7 +133,9 @@ void TreeSearcher::search_bins(const SearchBatch& batch, const Round& round, Sea
                                Results& results, ThreadPool& pool) const
 {
     const std::size_t k = std::min<std::size_t>(batch.k, mirror_.rows());
-    if (k > most_proposed || (plan.complete && !batch.proposals_will_do))
+    // Where line codes order badly, no share of the candidates will do.
+    const bool too_few = plan.ranked > most_proposed && mirror_.options().ranked_share == 1;
+    if (k > most_proposed || ((plan.complete || too_few) && !batch.proposals_will_do))
         return search_all_rows(batch, round, results, pool);
     const SearchRequest request{plan, k, dead != nullptr ? dead->share : 0, !batch.proposals_will_do};
     const auto plan_chunks = [&](std::size_t, std::size_t count, std::size_t room) {

@@ -50,14 +50,33 @@ struct TreeView {
     PGWARP_HOST_DEVICE std::uint32_t leaves() const { return k1 * k2; }
 };
 
-// The lists of rows: positions [begin[slot], begin[slot + 1]).
+// Positions [begin, begin + rows).
+struct BinRows {
+    std::uint32_t begin;
+    std::uint32_t rows;
+};
+
+// The lists of rows: positions [begin[slot], begin[slot + 1]), those of a bin side by side.
 struct ListsView {
     BinSlots slots;
     const std::uint32_t* begin = nullptr;   // [slots + 1]
+    const std::uint64_t* bin_at = nullptr;  // [positions] where bins are hashed
     const uint4* codes = nullptr;           // [positions][code_groups]
     const std::uint16_t* biases = nullptr;  // [positions]: the bias is lowest_bias + bias_step * this
     float lowest_bias = 0;
     float bias_step = 0;
+
+    // The rows of a bin, without those of other bins in its slot.
+    PGWARP_HOST_DEVICE BinRows rows_of(std::uint64_t bin) const
+    {
+        const std::uint64_t slot = slots.slot(bin);
+        std::uint32_t first = begin[slot];
+        std::uint32_t last = begin[slot + 1];
+        if (bin_at == nullptr) return {first, last - first};
+        while (first < last && bin_at[first] != bin) ++first;
+        while (first < last && bin_at[last - 1] != bin) --last;
+        return {first, last - first};
+    }
 };
 
 // `full` and `remote` rows are in row order, halves by position.

@@ -85,7 +85,7 @@ PGWARP_HOST_DEVICE inline std::uint64_t bin_of(const Leaf* leaves, std::size_t p
 
 // Maps bins to slots: a mirror has one list of rows for each slot. There are as many slots as bins where bins are few
 // beside the rows; otherwise a power of two, to which bins are hashed. The rows of bins that share a slot are in one
-// list: the CPU looks up those of a bin, a device compares those of other bins too.
+// list, those of a bin side by side.
 struct BinSlots {
     std::uint64_t slots = 1;
     bool hashed = false;

@@ -125,8 +125,8 @@ def lines_table(folder):
 
 
 def at_recall(folder, name):
-    """For each target the fastest point of a curve that reaches it."""
-    rows = [row for row in read(folder, name) if float(row["asked"]) == 0]
+    """For each target the fastest point that reaches it."""
+    rows = read(folder, name)
     lines = []
     for key in dict.fromkeys((row["device"], row["rows"], index_of(row)) for row in rows):
         own = [row for row in rows if (row["device"], row["rows"], index_of(row)) == key]

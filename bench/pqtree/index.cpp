@@ -35,7 +35,9 @@ public:
     void print_steps() const
     {
         for (const auto& [phase, steps] : steps_) {
-            if (steps.size() < 3 || steps.back().second - steps.front().second < long_phase) continue;
+            if (steps.size() < 3 || steps.size() > most_steps ||
+                steps.back().second - steps.front().second < long_phase)
+                continue;
             std::printf("#   %s:", phase.c_str());
             for (const auto& [done, at] : steps)
                 std::printf(" %llu@%.2f", static_cast<unsigned long long>(done), at - steps.front().second);
@@ -45,6 +47,7 @@ public:
 
 private:
     static constexpr double long_phase = 0.5;
+    static constexpr std::size_t most_steps = 50;
 
     void enter(const std::string& phase, std::uint64_t done)
     {

@@ -83,11 +83,15 @@ CREATE INDEX reads_rows ON reads USING matchcount (rows_of_index(t));
 DROP TABLE reads;
 DROP FUNCTION has_neighbour, rows_of_index;
 -- arrays of other types
-CREATE EXTENSION citext;
-CREATE TABLE tagged (c citext[]);
+CREATE TYPE letters;
+CREATE FUNCTION letters_in(cstring) RETURNS letters LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION letters_out(letters) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+CREATE TYPE letters (INPUT = letters_in, OUTPUT = letters_out, LIKE = text);
+CREATE CAST (letters AS text) WITHOUT FUNCTION;
+CREATE TABLE tagged (c letters[]);
 CREATE INDEX ON tagged USING matchcount (c);
-SELECT '{a}'::citext[] <&> '{A}';
-CREATE FUNCTION small_letters(citext[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS 'SELECT array_agg(lower(c::text)) FROM unnest($1) c';
+SELECT '{a}'::letters[] <&> '{A}';
+CREATE FUNCTION small_letters(letters[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS 'SELECT array_agg(lower(c::text)) FROM unnest($1) c';
 CREATE INDEX tagged_lower ON tagged USING matchcount (small_letters(c));
 INSERT INTO tagged VALUES ('{Red,Green}'), ('{blue}');
 SET enable_seqscan = off;
@@ -95,7 +99,7 @@ SELECT c FROM tagged ORDER BY small_letters(c) <&> '{green,red}' LIMIT 1;
 RESET enable_seqscan;
 DROP TABLE tagged;
 DROP FUNCTION small_letters;
-DROP EXTENSION citext;
+DROP TYPE letters CASCADE;
 
 -- options of every operator class
 CREATE INDEX ON texts USING matchcount (t text_transpositions_ops) WITH (gram = 0);

@@ -5,6 +5,7 @@ SET pgwarp.verify_results = on;
 \set plan_of :tests '/sql/include/plan_of.sql'
 \i :plan_of
 
+LOAD 'pgwarp';
 SELECT opcname, opcdefault, opcintype::regtype, amvalidate(oid) FROM pg_opclass WHERE opcname ~ '_minhash_ops$' ORDER BY 1;
 
 -- groups of sets that share most elements; some are empty, some NULL

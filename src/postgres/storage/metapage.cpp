@@ -96,11 +96,12 @@ uint64 next_generation(uint64 generation)
     return placed_generation(next) == placed_generation(generation) ? next : random_generation();
 }
 
-// Raises an error for an index whose build goes on: a function in its expression or predicate reads the index. An index
-// that this session has read before has pages.
+// Raises an error for an index that this transaction is building: a function in its expression or predicate reads it.
+// Other sessions do not see it, so an empty file that they find is damaged.
 static void check_built(Relation index)
 {
-    if (index->rd_amcache != nullptr || RelationGetNumberOfBlocks(index) > 0) return;
+    if (index->rd_createSubid == InvalidSubTransactionId || index->rd_amcache != nullptr) return;
+    if (RelationGetNumberOfBlocks(index) > 0) return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("index \"%s\" is being built", RelationGetRelationName(index)),
                     errhint("Functions in its expression and predicate cannot read it.")));

@@ -211,7 +211,7 @@ bool searches_within(const IndexOptInfo* info, Metric* metric)
 {
     Relation index = index_open(info->indexoid, NoLock);
     const bool within = takes_bound(index);
-    if (metric != nullptr) *metric = index_metric(index);
+    if (within && metric != nullptr) *metric = index_metric(index);
     index_close(index, NoLock);
     return within;
 }

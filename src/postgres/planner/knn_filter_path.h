@@ -25,7 +25,7 @@ List* bounds_of_knn_filter(const Path* path);
 Path* path_below_knn_filter(const Path* path);
 
 // Whether searches of the index, which is one of pgwarp, take a bound of the distance, and so miss no row within it.
-// metric: null, or receives the index's.
+// metric: null, or receives that of an index whose searches do.
 bool searches_within(const IndexOptInfo* info, Metric* metric = nullptr);
 
 }  // namespace pgwarp

@@ -87,7 +87,7 @@ double shared(std::span<const Ranks> order, const std::set<Ranks>& wanted)
     return static_cast<double>(count) / static_cast<double>(wanted.size());
 }
 
-// What an order visits first, drawn: for each rank of the first part, how many of the second.
+// The first bins of an order, for the figure: for each rank of the first part, the number of ranks of the second.
 void write_ranks(Table& table, const Plan& plan, const DataSet& data, const char* name, std::span<const Ranks> order)
 {
     std::vector<std::size_t> depth;

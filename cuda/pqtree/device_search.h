@@ -19,7 +19,7 @@ struct DevicePlan : ChunkPlan {
     bool ranks = true;       // by values; else the answers are the proposals with their scores
 };
 
-// What a round asks of the device.
+// The request of a round of queries to the device.
 struct SearchRequest {
     SearchPlan plan;
     std::size_t k = 0;

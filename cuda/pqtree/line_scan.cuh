@@ -12,7 +12,7 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// What the block ranks by, and what it wants.
+// The scale of scores, and the numbers of rows that a block wants and keeps.
 struct LineRanking {
     TermScale scale;
     std::uint32_t wanted;

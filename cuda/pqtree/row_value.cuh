@@ -10,7 +10,7 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// What decodes line codes: the centroids of the first level, and room for the lines of a row.
+// The tables that decode line codes: the centroids of the first level, and room for the lines of a row.
 struct DecodeSpace {
     const float* centroids;  // [dimensions][stride], in shared memory where there is room
     std::uint32_t stride;

@@ -82,8 +82,7 @@ $$ LANGUAGE plpgsql SET enable_sort = on;
 CREATE FUNCTION compared(col text, op text, k integer, condition text DEFAULT 'true', OUT queries bigint, OUT wrong bigint) AS $$
 	SELECT count(*), count(*) FILTER (WHERE distances(col, op, q, k, true, condition) IS DISTINCT FROM distances(col, op, q, k, false, condition)) FROM queries q
 $$ LANGUAGE sql;
--- the distances of all rows to the queries, computed once for each state of the table; all rows and bounds are asked for by a third of the queries, and
--- by those after the first 30
+-- the distances of all rows to the queries, computed once for each state of the table
 CREATE TABLE truths (col text, op text, n integer, d float8[], ids integer[]);
 CREATE FUNCTION scan_all() RETURNS void AS $$
 DECLARE
@@ -104,15 +103,15 @@ CREATE FUNCTION truth_within(truth truths, bound text) RETURNS integer[] AS $$
 $$ LANGUAGE sql;
 CREATE FUNCTION bounded(of_col text, of_op text, bound text, OUT found bigint, OUT wrong bigint) AS $$
 	SELECT sum(cardinality(w)), count(*) FILTER (WHERE w IS DISTINCT FROM truth_within(truth, bound))
-		FROM truths truth JOIN queries q USING (n), rows_within(of_col, of_op, q, bound, true) w WHERE col = of_col AND op = of_op AND (n % 3 = 0 OR n > 30)
+		FROM truths truth JOIN queries q USING (n), rows_within(of_col, of_op, q, bound, true) w WHERE col = of_col AND op = of_op
 $$ LANGUAGE sql;
-CREATE FUNCTION all_compared(part integer, OUT col text, OUT op text, OUT wrong bigint) RETURNS SETOF record AS $$
+CREATE FUNCTION all_compared(OUT col text, OUT op text, OUT wrong bigint) RETURNS SETOF record AS $$
 	SELECT scan_all();
-	SELECT truth.col, truth.op, sum((SELECT count(*) FROM unnest(CASE WHEN many THEN ARRAY[1, 10, 3000] ELSE ARRAY[1, 10] END) k
+	SELECT truth.col, truth.op, sum((SELECT count(*) FROM unnest(ARRAY[1, 10, 3000]) k
 					WHERE distances(truth.col, truth.op, q, k, true, 'true') IS DISTINCT FROM truth.d[1:k])
 				+ (SELECT count(*) FROM unnest(CASE truth.op WHEN '<&>' THEN ARRAY['<= -2', '< -3'] ELSE ARRAY['<= 0.5', '< 0.8'] END) bound
-					WHERE many AND rows_within(truth.col, truth.op, q, bound, true) IS DISTINCT FROM truth_within(truth, bound)))::bigint
-		FROM truths truth JOIN queries q USING (n), LATERAL (SELECT n > 30 OR n % 3 = part AS many) m GROUP BY truth.col, truth.op ORDER BY 1, 2
+					WHERE rows_within(truth.col, truth.op, q, bound, true) IS DISTINCT FROM truth_within(truth, bound)))::bigint
+		FROM truths truth JOIN queries q USING (n) GROUP BY truth.col, truth.op ORDER BY 1, 2
 $$ LANGUAGE sql;
 CREATE INDEX items_i4 ON items USING matchcount (i4);
 CREATE INDEX items_i8 ON items USING matchcount (i8);
@@ -122,7 +121,7 @@ CREATE INDEX items_i4_jaccard ON items USING matchcount (i4 int4_array_jaccard_o
 CREATE INDEX items_i8_jaccard ON items USING matchcount (i8 int8_array_jaccard_ops);
 CREATE INDEX items_t_jaccard ON items USING matchcount (t text_array_jaccard_ops);
 CREATE INDEX items_d_jaccard ON items USING matchcount (d tsvector_jaccard_ops);
-SELECT * FROM all_compared(0);
+SELECT * FROM all_compared();
 SELECT k, (compared('i4', '<&>', k)).* FROM unnest(ARRAY[1, 10, 300, 3000]) k;
 SELECT k, (compared('d', '<%>', k)).* FROM unnest(ARRAY[1, 10, 300, 3000]) k;
 SELECT * FROM compared('i4', '<&>', 10, 'kind = 3');
@@ -135,12 +134,12 @@ SELECT bound, (bounded('t', '<%>', bound)).* FROM unnest(ARRAY['<= NULL', '<= -1
 -- inserts and deletes, before and after a merge
 INSERT INTO items SELECT i, i % 10, s, wide(s), words(s), document(s) FROM generate_series(1501, 1800) i, made_set(i) s;
 INSERT INTO items VALUES (1801, 1, '{}', '{}', '{}', ''), (1802, 2, NULL, NULL, NULL, NULL), (1803, 3, ARRAY(SELECT generate_series(1, 32768)), '{1}', '{a}', 'a');
-SELECT * FROM all_compared(1);
+SELECT * FROM all_compared();
 DELETE FROM items WHERE id % 7 = 3;
 UPDATE items SET i4 = ARRAY[7, 7, i4[1]], d = d || 'w7' WHERE id % 11 = 5;
-SELECT * FROM all_compared(2);
+SELECT * FROM all_compared();
 VACUUM items;
-SELECT * FROM all_compared(0);
+SELECT * FROM all_compared();
 DO $$
 DECLARE
 	index regclass;
@@ -150,11 +149,11 @@ BEGIN
 	END LOOP;
 END
 $$;
-SELECT * FROM all_compared(1);
+SELECT * FROM all_compared();
 SELECT relname, live_rows, dead_rows FROM pg_index JOIN pg_class c ON c.oid = indexrelid, pgwarp_check(c.oid, true) WHERE indrelid = 'items'::regclass AND relname <> 'items_pkey' ORDER BY 1;
 SELECT method, rows, delta_rows, dead_rows, options, calibration, attainable_recall, drift FROM pgwarp_index_info('items_t');
 REINDEX TABLE items;
-SELECT * FROM all_compared(2);
+SELECT * FROM all_compared();
 -- the largest queries, alone and in a batch
 SET enable_seqscan = off;
 SELECT id, i4 <&> ARRAY(SELECT generate_series(1, 32768)) AS distance FROM items ORDER BY i4 <&> ARRAY(SELECT generate_series(1, 32768)) LIMIT 1;

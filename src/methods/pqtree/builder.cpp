@@ -11,16 +11,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr float enough_recall = 0.95F;
-
-// Returns the recall of the last effort that does not take all rows: of ten rows, or of one in a very small index.
-float recall_of_candidates(const Calibration& curve)
-{
-    if (curve.count < 2) return 1;
-    const float* recall = curve.points[curve.count - 2].recall;
-    return recall[1] >= 0 ? recall[1] : recall[0];
-}
-
 class TreeBuilder : public SteppedBuilder<TreeArrays, TreeBuildSteps, TreeBuildInput>
 {
 public:
@@ -65,19 +55,10 @@ void TreeBuilder::calibrate(TreeBuildSteps& steps, const TreeBuildInput& input)
     const auto truth = steps.truth(input, sample);
     const std::vector<float> queries = gather_rows(input.vectors().data(), made_.dimensions, sample);
     const std::unique_ptr<TreeProposer> proposer = steps.make_proposer(input, made_);
-    const CalibrationSample queried{sample, queries, truth};
-    const auto measure = [&](const TreeOptions& options) {
-        return TreeCalibration{options, *proposer, made_.rows, queried}.run(input.progress, input.pool);
-    };
-    calibration_ = measure(made_.options);
-    if (!made_.options.keeps_vectors() || recall_of_candidates(calibration_) >= enough_recall) return;
-    // Vectors may order the rows that line codes do not.
-    TreeOptions ranking = made_.options;
-    ranking.ranked_share = 1;
-    const Calibration ranked = measure(ranking);
-    if (recall_of_candidates(ranked) <= recall_of_candidates(calibration_)) return;
-    made_.options = ranking;
-    calibration_ = ranked;
+    const TreeMeasurement measured =
+        measure_tree(made_.options, *proposer, made_.rows, {sample, queries, truth}, input.progress, input.pool);
+    calibration_ = measured.curve;
+    made_.options.ranked_share = measured.ranked_share;
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ protected:
     SteppedBuilder(const IndexShape& shape, std::unique_ptr<Steps> device) : shape_(shape), device_(std::move(device))
     {
     }
+    bool has_device() const { return device_ != nullptr; }
     // Makes all arrays anew.
     virtual void run_steps(Steps& steps, const Input& input) = 0;
 

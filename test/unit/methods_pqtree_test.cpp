@@ -198,6 +198,16 @@ TEST(Pqtree, RefusesContradictions)
     EXPECT_THROW(build({{"line_parts", 17}}), BadRequest);
 }
 
+// Bins take memory and time also where they are empty.
+TEST(Pqtree, HasTwoBinsForFiveRowsAtMost)
+{
+    for (const std::size_t rows : {20000, 40000, 100000, 150000, 1000000, 3000000, 100000000}) {
+        const auto bins = static_cast<double>(TreeOptions::resolve({}, rows, 128).tree(128).bins());
+        EXPECT_LE(bins, 0.4 * static_cast<double>(rows)) << rows;
+        EXPECT_GE(bins, 0.15 * static_cast<double>(rows)) << rows;
+    }
+}
+
 TEST(Pqtree, AnswersSmallAndDegenerateTables)
 {
     ThreadPool pool(2);

@@ -69,7 +69,7 @@ void TreeBuilder::begin_arrays(std::size_t rows)
     made_ = {};
     made_.rows = rows;
     made_.dimensions = shape_.dimensions;
-    made_.options = TreeOptions::resolve(asked_, rows, made_.dimensions);
+    made_.options = TreeOptions::of_build(asked_, rows, made_.dimensions);
 }
 
 void TreeBuilder::run_steps(TreeBuildSteps& steps, const TreeBuildInput& input)
@@ -108,7 +108,7 @@ void TreeBuilder::calibrate(const TreeProposer& proposer, const CalibrationSampl
 
 std::size_t TreeBuilder::wanted_sample(std::uint64_t rows) const
 {
-    const TreeOptions options = TreeOptions::resolve(asked_, rows, shape_.dimensions);
+    const TreeOptions options = TreeOptions::of_build(asked_, rows, shape_.dimensions);
     if (on_device_ || options.keeps_full()) return 0;
     const std::size_t wanted = tree_training_sample(options.tree(shape_.dimensions)) + tree_calibration_sample(rows);
     return least_rows_per_sampled * wanted <= rows ? wanted : 0;

@@ -245,7 +245,7 @@ std::vector<Candidate> CpuProposer::propose_one(const float* query, const Search
     bool listed = false;
     if (!plan.complete) {
         descend(query, plan.width, space);
-        listed = space.bins.run(lists_, shape_.tree.leaves(), space.leaves, plan.candidates, dead, statistics_,
+        listed = space.bins.run(lists_, shape_.tree.leaves(), space.leaves, plan.candidates, dead, cancel, statistics_,
                                 space.positions);
     }
     if (!listed) list_all(dead, space);

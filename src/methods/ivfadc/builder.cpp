@@ -19,7 +19,6 @@ public:
     IvfadcBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<IvfadcBuildSteps> device)
         : SteppedBuilder(shape, std::move(device)), asked_(options)
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         // Invalid options are refused before rows come.
         made_.options = IvfOptions::resolve(asked_, 0, shape.dimensions);
     }

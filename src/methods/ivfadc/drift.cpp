@@ -63,7 +63,6 @@ public:
     IvfadcDrift(const IndexShape& shape, const ParameterList& options)
         : metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions)
     {
-        if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         old_.dimensions = dimensions_;
         old_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_);
         old_.make_quantizer_room();

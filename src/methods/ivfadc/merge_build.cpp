@@ -23,7 +23,6 @@ class IvfadcMergeBuilder : public ArraysBuilder<IvfadcArrays>
 public:
     IvfadcMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         made_.dimensions = shape.dimensions;
         made_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), shape.dimensions);
         made_.make_quantizer_room();

@@ -27,7 +27,6 @@ public:
     TreeBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<TreeBuildSteps> device)
         : SteppedBuilder(shape, std::move(device)), asked_(options)
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
         // Invalid options are refused before rows come.
         made_.options = TreeOptions::resolve(asked_, 0, shape.dimensions);
     }

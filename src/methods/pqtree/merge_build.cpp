@@ -18,7 +18,6 @@ class TreeMergeBuilder : public ArraysBuilder<TreeArrays>
 public:
     TreeMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
         made_.dimensions = shape.dimensions;
         // The effective options leave nothing to the number of rows.
         made_.options = TreeOptions::resolve(options, 0, shape.dimensions);

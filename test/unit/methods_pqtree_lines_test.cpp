@@ -7,6 +7,7 @@
 
 #include "../../bench/pqtree/line_errors.h"
 #include "methods/pqtree/line_kernels.h"
+#include "methods/pqtree/search_kernels.h"
 #include "methods_fixture.h"
 #include "numeric_reference.h"
 #include "pqtree_reference.h"
@@ -160,44 +161,35 @@ TEST(PqtreeLines, PackedTermsKeepTheScores)
     std::vector<float> scores(23 * 20);
     const float* query = trained.rows.data() + 5 * dimensions;
     for (std::size_t part = 0; part < 23; ++part) {
-        LineArrays one(lines.lines());
-        for (std::size_t i = 0; i < lines.lines(); ++i) {
-            const std::size_t line = part * lines.lines() + i;
-            one.from[i] = static_cast<std::int32_t>(trained.lines.end(line, 0));
-            one.to[i] = static_cast<std::int32_t>(trained.lines.end(line, 1));
-            one.first[i] = trained.lines.places[2 * line];
-            one.step[i] = trained.lines.places[2 * line + 1];
-            one.length[i] = lengths[line];
-        }
-        arrays.push_back(one);
+        arrays.emplace_back(trained.lines, part, lengths);
         for (std::size_t c = 0; c < 20; ++c)
             scores[part * 20 + c] = static_cast<float>(
                 squared(query, trained.tree.level1.data() + c * dimensions, lines.begin(part), lines.begin(part + 1)));
     }
     CodeTerms terms;
     make_terms(arrays, scores.data(), 20, terms);
-    const std::size_t padded = padded_line_parts(23);
+    const std::size_t parts = padded(23);
     std::mt19937 random(3);
-    std::vector<std::uint8_t> codes(50 * 2 * padded, 0);
+    std::vector<std::uint8_t> codes(50 * 2 * parts, 0);
     std::vector<float> biases(50, 0.5F);
     std::vector<std::uint32_t> positions;
     for (std::size_t i = 0; i < 50; ++i) {
         positions.push_back(static_cast<std::uint32_t>(49 - i));
         for (std::size_t part = 0; part < 23; ++part) {
-            codes[i * 2 * padded + part] = static_cast<std::uint8_t>(random() % lines.lines());
-            codes[i * 2 * padded + padded + part] = static_cast<std::uint8_t>(random());
+            codes[i * 2 * parts + part] = static_cast<std::uint8_t>(random() % lines.lines());
+            codes[i * 2 * parts + parts + part] = static_cast<std::uint8_t>(random());
         }
     }
     std::vector<float> wanted(50, 0.5F);
     std::vector<float> sizes(50, 0.0F);
     for (std::size_t i = 0; i < 50; ++i) {
-        const std::uint8_t* code = codes.data() + (49 - i) * 2 * padded;
+        const std::uint8_t* code = codes.data() + (49 - i) * 2 * parts;
         for (std::size_t part = 0; part < 23; ++part) {
             const std::size_t line = part * lines.lines() + code[part];
             const LineTerm term =
                 line_term(trained.lines, line, lengths[line], scores[part * 20 + trained.lines.end(line, 0)],
                           scores[part * 20 + trained.lines.end(line, 1)]);
-            wanted[i] += term.base + term.slope * static_cast<float>(code[padded + part]);
+            wanted[i] += term.base + term.slope * static_cast<float>(code[parts + part]);
             sizes[i] += std::fabs(term.base) + 255 * std::fabs(term.slope);
         }
     }
@@ -209,9 +201,9 @@ TEST(PqtreeLines, PackedTermsKeepTheScores)
         make_terms(arrays, scores.data(), 20, own);
         for (const std::size_t count : {1, 50}) {
             std::vector<float> out(count);
-            score_codes(own, codes.data(), biases.data(), padded, positions.data(), count, out.data());
+            score_codes(own, codes.data(), biases.data(), parts, positions.data(), count, out.data());
             for (std::size_t i = 0; i < count; ++i) EXPECT_NEAR(out[i], wanted[i], 2e-4 * sizes[i]);
-            score_codes(terms, codes.data(), biases.data(), padded, positions.data(), count, out.data());
+            score_codes(terms, codes.data(), biases.data(), parts, positions.data(), count, out.data());
             if (count < 50) continue;
             if (first.empty()) first = out;
             EXPECT_EQ(out, first);

@@ -114,10 +114,10 @@ private:
 
 void IvfadcDrift::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
-    if (!is_ivfadc_row_array(shape)) return old_.write_quantizer(shape, offset, bytes);
+    const std::string name(shape.name, ::strnlen(shape.name, sizeof(shape.name)));
+    if (!is_row_array(ivfadc_description, name.c_str())) return old_.write_quantizer(shape, offset, bytes);
     old_.rows = shape.rows;
     if (shape.rows > most_sample) throw BadRequest("a sample of too many rows");
-    const std::string name(shape.name, ::strnlen(shape.name, sizeof(shape.name)));
     const std::vector<ArrayShape> known = old_.shapes();
     const ArrayShape* expected = find_array(known, name.c_str());
     if (expected == nullptr) throw BadRequest("an array that the index has no use for");

@@ -48,9 +48,6 @@ struct TreeArrays {
     void check_quantizer();
 };
 
-// Whether an array of this name holds rows.
-bool is_pqtree_row_array(const ArrayShape& array);
-
 // Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
 void require_pqtree_arrays(std::span<const ArrayShape> arrays, const TreeOptions& options, std::size_t rows,
                            std::size_t dimensions);

@@ -217,7 +217,8 @@ TEST(PqtreeBins, TheSlopeFollowsTheGrowth)
     EXPECT_GE(common, 380U);
 }
 
-// Every row is in the list of its slot once, and among the rows of its bin alone, also where bins are hashed.
+// Every row is in the list of its slot once, in the order that BinSlots states, and among the rows of its bin alone,
+// also where bins are hashed.
 TEST(PqtreeLists, HoldEveryRowOnce)
 {
     for (const std::size_t parts : {2, 4}) {
@@ -236,11 +237,14 @@ TEST(PqtreeLists, HoldEveryRowOnce)
         std::set<std::uint32_t> seen;
         std::set<std::uint64_t> filled;
         for (std::uint64_t slot = 0; slot < lists.slots().slots; ++slot) {
+            std::pair<std::uint64_t, std::uint32_t> before{0, 0};
             for (std::uint32_t position = lists.begin(slot); position < lists.end(slot); ++position) {
                 const std::uint32_t row = lists.row_at(position);
                 EXPECT_TRUE(seen.insert(row).second);
                 const std::uint64_t bin = bin_of(leaves.data() + row * parts, parts, shape.leaves());
                 EXPECT_EQ(lists.slots().slot(bin), slot);
+                EXPECT_LE(before, std::pair(bin, row));
+                before = {bin, row};
                 const PositionRange of_bin = lists.rows_of(bin);
                 EXPECT_TRUE(of_bin.begin <= position && position < of_bin.end);
                 for (std::uint32_t i = of_bin.begin; i < of_bin.end; ++i) {

@@ -138,39 +138,6 @@ TEST_P(PqtreeAnswers, AreEncodedAlikeWhenAdded)
     EXPECT_GE(compared, 1U);
 }
 
-// Queries that the build never saw reach the recall of the curve, but for the error of the sample.
-TEST_P(PqtreeAnswers, KeepWhatTheCalibrationPromises)
-{
-    const auto [metric, refine, parts, dimensions, element] = GetParam();
-    std::vector<float> all = random_rows(8400, dimensions, 4);
-    if (metric == Metric::cosine) normalise_rows(all, dimensions);
-    queries.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions));
-    rows.assign(all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions), all.end());
-    const Index index(Method::pqtree, metric, dimensions, rows, make_list({{"refine", refine}, {"parts", parts}}), pool,
-                      element);
-    const ResultPromise promise{index.searcher->result_kind()};
-    for (const std::uint32_t k : {1, 10, 100}) {
-        for (const double wanted : {0.8, 0.9, 0.95}) {
-            const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
-            if (!choice.reached) {
-                EXPECT_EQ(refine, 0);  // line codes alone attain no more
-                continue;
-            }
-            const auto found = index.search(queries, search_width(promise, k), pool, {}, {}, choice.effort);
-            double total = 0;
-            double squares = 0;
-            for (std::size_t q = 0; q < 400; ++q) {
-                const double share =
-                    recall(found[q], brute_force(metric, queries.data() + q * dimensions, rows, dimensions, k));
-                total += share / 400;
-                squares += share * share / 400;
-            }
-            const double error = std::sqrt(std::max(0.0, squares - total * total) / 400);
-            EXPECT_GE(total, wanted - 0.02 - error) << "k " << k << ", effort " << choice.effort;
-        }
-    }
-}
-
 INSTANTIATE_TEST_SUITE_P(Pqtree, PqtreeAnswers,
                          testing::Values(Case{Metric::l2, 1, 0, 32}, Case{Metric::l2, 2, 1, 20},
                                          Case{Metric::l2, 0, 2, 33}, Case{Metric::l2, 2, 4, 48},

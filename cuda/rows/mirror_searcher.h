@@ -1,5 +1,5 @@
-// The base of the searchers whose rows lie in a mirror (ivfadc, pqtree, graph): loading, sizes, continuations, and what
-// values of full vectors and of halves promise.
+// The base of the searchers over a mirror of resident rows: loading, sizes, continuations, and what values of full
+// vectors and of halves promise.
 #pragma once
 
 #include <memory>

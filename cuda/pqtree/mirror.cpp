@@ -31,7 +31,6 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
                std::span<const ArrayShape> arrays)
     : context_(&context), metric_(static_cast<Metric>(shape.metric)), owner_(context.lease(Priority::build))
 {
-    if (metric_ == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
     index_.dimensions = shape.dimensions;
     index_.rows = rows_of(arrays);
     index_.options = TreeOptions::resolve(options, index_.rows, shape.dimensions);

@@ -31,11 +31,8 @@ class TreeBuilder : public SteppedBuilder<TreeArrays, TreeBuildSteps, TreeBuildI
 {
 public:
     TreeBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<TreeBuildSteps> device)
-        : SteppedBuilder(shape, std::move(device)), asked_(options), on_device_(has_device())
+        : SteppedBuilder(shape, options, std::move(device)), on_device_(has_device())
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
-        // Invalid options are refused before rows come.
-        made_.options = TreeOptions::resolve(asked_, 0, shape.dimensions);
     }
 
     std::size_t wanted_sample(std::uint64_t rows) const override;
@@ -50,12 +47,10 @@ private:
     void calibrate(const TreeProposer& proposer, const CalibrationSample& sample, const BuildProgress& progress,
                    ThreadPool& pool);
 
-    void begin_arrays(std::size_t rows);
     void train_on(RowBuffer& sample, const BuildProgress& progress, ThreadPool& pool);
     void keep_halves(std::size_t first, std::span<const float> rows, ThreadPool& pool);
     void order_rows(std::span<const std::uint32_t> order, ThreadPool& pool);
 
-    ParameterList asked_;
     bool on_device_;
     // Of a stream, by the numbers of its rows.
     std::optional<PackedRows> codes_;   // [options.code_bytes()]
@@ -64,17 +59,9 @@ private:
     std::mutex mutex_;  // of the largest error of the halves
 };
 
-void TreeBuilder::begin_arrays(std::size_t rows)
-{
-    made_ = {};
-    made_.rows = rows;
-    made_.dimensions = shape_.dimensions;
-    made_.options = TreeOptions::of_build(asked_, rows, made_.dimensions);
-}
-
 void TreeBuilder::run_steps(TreeBuildSteps& steps, const TreeBuildInput& input)
 {
-    begin_arrays(input.rows.size());
+    made_.options.bound_leaves(made_.rows);
     steps.begin(input);
     steps.train_tree(input, made_);
     steps.choose_lines(input, made_);
@@ -108,7 +95,8 @@ void TreeBuilder::calibrate(const TreeProposer& proposer, const CalibrationSampl
 
 std::size_t TreeBuilder::wanted_sample(std::uint64_t rows) const
 {
-    const TreeOptions options = TreeOptions::of_build(asked_, rows, shape_.dimensions);
+    TreeOptions options = TreeOptions::resolve(asked_, rows, shape_.dimensions);
+    options.bound_leaves(rows);
     if (on_device_ || options.keeps_full()) return 0;
     const std::size_t wanted = tree_training_sample(options.tree(shape_.dimensions)) + tree_calibration_sample(rows);
     return least_rows_per_sampled * wanted <= rows ? wanted : 0;
@@ -118,6 +106,7 @@ std::size_t TreeBuilder::wanted_sample(std::uint64_t rows) const
 void TreeBuilder::train(RowBuffer& sample, std::uint64_t rows, const BuildProgress& progress, ThreadPool& pool)
 {
     begin_arrays(rows);
+    made_.options.bound_leaves(rows);
     const std::size_t dimensions = made_.dimensions;
     const std::size_t asked = std::min(tree_calibration_sample(rows), sample.size() / 2);
     const std::vector<std::uint32_t> numbers = sample_rows(sample.size(), asked, tree_seed + 2);

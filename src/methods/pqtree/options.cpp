@@ -77,12 +77,10 @@ TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows,
     return resolved;
 }
 
-TreeOptions TreeOptions::of_build(const ParameterList& options, std::size_t rows, std::size_t dimensions)
+void TreeOptions::bound_leaves(std::size_t rows)
 {
-    TreeOptions bounded = resolve(options, rows, dimensions);
-    bounded.k1 = std::min(bounded.k1, std::max<std::size_t>(2, rows));
-    bounded.k2 = std::min(bounded.k2, std::max<std::size_t>(1, rows / bounded.k1));
-    return bounded;
+    k1 = std::min(k1, std::max<std::size_t>(2, rows));
+    k2 = std::min(k2, std::max<std::size_t>(1, rows / k1));
 }
 
 ParameterList TreeOptions::as_parameters() const

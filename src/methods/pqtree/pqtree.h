@@ -74,9 +74,8 @@ struct TreeOptions {
 
     // Throws BadRequest for options that are invalid for these dimensions.
     static TreeOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
-    // The same for a build: with few rows fewer centroids and leaves than were asked for, because no part has more
-    // leaves than rows.
-    static TreeOptions of_build(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    // For a build of `rows` rows: no part gets more leaves than these, which would be copies of others.
+    void bound_leaves(std::size_t rows);
     ParameterList as_parameters() const;
 };
 

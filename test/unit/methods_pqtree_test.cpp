@@ -127,7 +127,7 @@ TEST(Pqtree, HasTwoBinsForFiveRowsAtMost)
     for (const std::size_t rows : {20000, 40000, 100000, 150000, 1000000, 3000000, 100000000}) {
         const auto bins = static_cast<double>(TreeOptions::resolve({}, rows, 128).tree(128).bins());
         EXPECT_LE(bins, 0.4 * static_cast<double>(rows)) << rows;
-        EXPECT_GE(bins, 0.15 * static_cast<double>(rows)) << rows;
+        EXPECT_GE(bins, 0.1 * static_cast<double>(rows)) << rows;
     }
 }
 

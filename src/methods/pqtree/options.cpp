@@ -17,10 +17,10 @@ constexpr double most_bins_per_row = 0.4;
 constexpr std::size_t line_dimensions = 8;
 constexpr std::size_t usual_line_parts = 128;  // at most
 
-// As many leaves as make the most bins.
-double leaves_for(std::size_t rows, std::size_t parts)
+// As many leaves as make this number of bins a row.
+double leaves_for(double bins_per_row, std::size_t rows, std::size_t parts)
 {
-    return std::pow(std::max(most_bins_per_row * static_cast<double>(rows), 4.0),
+    return std::pow(std::max(bins_per_row * static_cast<double>(rows), 4.0),
                     1.0 / static_cast<double>(std::max<std::size_t>(parts, 2)));
 }
 
@@ -65,8 +65,9 @@ TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows,
     resolved.parts = given("parts");
     // Without a number of parts, one that the line parts are a multiple of.
     if (resolved.parts == 0) resolved.parts = resolved.line_parts % 2 == 0 ? std::min(usual_parts, dimensions) : 1;
-    const double leaves = leaves_for(rows, resolved.parts);
-    resolved.k1 = given("k1") != 0 ? given("k1") : choose_level1(leaves);
+    // Lines need centroids also where rows are few.
+    resolved.k1 = given("k1") != 0 ? given("k1") : choose_level1(leaves_for(1, rows, resolved.parts));
+    const double leaves = leaves_for(most_bins_per_row, rows, resolved.parts);
     resolved.k2 = given("k2") != 0 ? given("k2") : choose_level2(leaves, resolved.k1);
     if (resolved.k1 * resolved.k2 > most_leaves) resolved.k1 = std::max<std::size_t>(2, most_leaves / resolved.k2);
     if (resolved.line_parts == 0) resolved.line_parts = choose_line_parts(dimensions, resolved.parts);

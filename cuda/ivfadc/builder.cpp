@@ -116,7 +116,7 @@ void DeviceSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& array
     lists_ = device_->array<std::uint32_t>(arrays.rows);
     for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
         input.report("assigning rows", first, arrays.rows);
-        assign_to_centroids(context_, input.list_metric(), device_->row(first),
+        assign_to_centroids(context_, list_metric(input), device_->row(first),
                             std::min(report_rows, arrays.rows - first), arrays.dimensions, centroids_.data(),
                             arrays.options.lists, lists_.data() + first, input.progress.cancel, device_->stream());
         device_->wait();

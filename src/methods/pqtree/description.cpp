@@ -89,8 +89,8 @@ ResultPromise promise_results(const ParameterList& given, Metric metric)
 }
 
 // The planner compares this with the rows that ivfadc counts, 2 sqrt(rows) and a fortieth of them, although both
-// methods compare fewer. At equal recall a search takes 1.7 times as long as one of ivfadc (SIFT, 100,000 rows, .95: 72
-// us and 43 us). Of it the descent and the terms of all lines take as much as 800 candidates.
+// methods compare fewer. At equal recall a search takes about 1.7 times as long as one of ivfadc (SIFT, 100,000 rows,
+// .95: 70 us and 43 us). Of it the descent and the terms of all lines take as much as 800 candidates.
 double compare_leaves_and_codes(const SearchCostInput& input)
 {
     constexpr double fixed = 800;

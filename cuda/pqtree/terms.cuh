@@ -78,7 +78,7 @@ __device__ void add_part_scores(const TreeView& tree, const float* line_scores, 
     }
 }
 
-// The term of a line: line_term() of methods/pqtree/lines.h.
+// The term of a line (methods/pqtree/lines.h).
 __device__ inline float2 term_of(const LineConstants& line, const float* scores)
 {
     const float from = scores[line.ends & 0xffffU];

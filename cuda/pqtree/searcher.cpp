@@ -20,8 +20,9 @@ class TreeSearcher : public DeviceSearcher
 {
 public:
     TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
-                 Context& context)
-        : DeviceSearcher(context, shape.dimensions, "pqtree workspace"), mirror_(context, shape, options, arrays)
+                 Context& context, DeviceArray<std::uint8_t> codes)
+        : DeviceSearcher(context, shape.dimensions, "pqtree workspace"),
+          mirror_(context, shape, options, arrays, std::move(codes))
     {
     }
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
@@ -155,10 +156,11 @@ void TreeSearcher::search_bins(const SearchBatch& batch, const Round& round, Sea
 }  // namespace
 
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays, Context& context)
+                                        std::span<const ArrayShape> arrays, Context& context,
+                                        DeviceArray<std::uint8_t> codes)
 {
     const DevicePatience patience(build_patience);
-    return std::make_unique<TreeSearcher>(shape, options, arrays, context);
+    return std::make_unique<TreeSearcher>(shape, options, arrays, context, std::move(codes));
 }
 
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,

@@ -13,6 +13,8 @@
 namespace pgwarp::cuda::pqtree
 {
 
+inline constexpr std::uint32_t most_blocks = 8;  // of a query; more of them gather more keys, which takes longer
+
 // The numbers of a search that are the same for all its queries.
 struct ProposePlan {
     std::uint32_t width = 1;        // centroids of the first level, a part, whose leaves are compared

@@ -229,7 +229,7 @@ __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Bucke
         }
         __syncthreads();
         const std::uint32_t cut = state.cut;
-        const bool divides = round + 1 < rounds && state.before_cut + state.at_cut > wanted + wanted / 64;
+        const bool divides = round + 1 < rounds && state.before_cut + state.at_cut > wanted + wanted / 32;
         wanted -= state.before_cut;
         if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
         __syncthreads();

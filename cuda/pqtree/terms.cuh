@@ -96,6 +96,7 @@ __device__ void measure_terms(const TreeView& tree, const float* line_scores, st
         float least = FLT_MAX;
         float most = -FLT_MAX;
         float steepest = 0;
+#pragma unroll 4
         for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
             const float2 term =
                 term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
@@ -116,6 +117,7 @@ __device__ inline TermScale scale_of(const TermRange* ranges, std::uint32_t line
     float reach = 0;
     float sum = 0;
     float shift = 0;
+#pragma unroll 4
     for (std::uint32_t part = 0; part < line_parts; ++part) {
         const TermRange range = ranges[part];
         steepest = fmaxf(steepest, range.steepest);
@@ -138,6 +140,7 @@ __device__ void round_terms(const TreeView& tree, const float* line_scores, std:
 {
     const float per_slope = 1 / unit;
     const float per_base = per_slope / place_steps;
+#pragma unroll 4
     for (std::uint32_t i = threadIdx.x; i < (last - first) * line_room; i += Threads) {
         const std::uint32_t part = first + i / line_room;
         const std::uint32_t line = i % line_room;

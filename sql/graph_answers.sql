@@ -2,21 +2,13 @@ SET client_min_messages = warning;
 SET pgwarp.verify_results = on;
 
 \getenv tests PG_ABS_SRCDIR
-\set found :tests '/sql/include/found.sql'
-\i :found
+\set rows :tests '/sql/include/found.sql'
+\set nearest :tests '/sql/include/found_nearest.sql'
+\set changed :tests '/sql/include/found_changed.sql'
+\i :rows
 
-CREATE INDEX items_index ON items USING graph (v);
-SELECT * FROM found_share('<->', 1);
-SELECT * FROM found_share('<->', 10);
-SELECT * FROM found_share('<->', 200);
--- a row that an approximate search missed doesn't come after farther ones
-SELECT rows > 29000 AS most, enough, ordered FROM found_share('<->', 2999);
-SELECT * FROM found_share('<->', 10, 'kind = 3');
-SELECT * FROM found_share('<->', 5, 'id < 20');
-SET pgwarp.iterative = relaxed;
-SELECT rows, enough FROM found_share('<->', 10, 'kind = 3');
-SELECT rows, enough FROM found_share('<->', 5, 'id < 20');
-RESET pgwarp.iterative;
+\set index 'graph (v)'
+\i :nearest
 -- with as many as there are rows, every row that can be reached is found
 SET pgwarp.graph_ef_search = 3000;
 SELECT * FROM found('<->', 10);
@@ -69,23 +61,10 @@ CREATE INDEX items_index ON items USING graph (v vector_l1_ops);
 SELECT * FROM found_share('<+>', 10);
 DROP INDEX items_index;
 
--- rows of the delta, updates and deletes
-
-CREATE INDEX items_index ON items USING graph (v);
-INSERT INTO items SELECT id + 3000, kind, v + '[0.01,0,0,0,0,0,0,0]'::vector FROM items WHERE id % 3 = 0;
-UPDATE items SET v = v + '[0,0.01,0,0,0,0,0,0]'::vector WHERE id % 5 = 0;
-DELETE FROM items WHERE id % 7 = 1;
-SELECT * FROM found_share('<->', 50);
-VACUUM items;
-SELECT * FROM found_share('<->', 50);
-INSERT INTO items SELECT id + 10000, kind, v FROM items WHERE id % 11 = 0;
-SELECT * FROM found_share('<->', 50);
-CALL pgwarp_merge('items_index');
-SELECT * FROM found_share('<->', 50);
-SELECT method, rows = (SELECT count(*) FROM items) AS all_rows, delta_rows, dead_rows, bytes > 0 AS has_pages,
-	jsonb_array_length(calibration->'curve') > 0 AS calibrated, (attainable_recall->>'10')::float > 0.9 AS attains
-	FROM pgwarp_index_info('items_index');
-SELECT pgwarp_recall('items_index', 10, 50) >= 0.9 AS recall;
+\set method graph
+\set found found_share
+\set renew 'CALL pgwarp_merge(''items_index'')'
+\i :changed
 SELECT live_rows, dead_rows FROM pgwarp_check('items_index', true);
 
 DROP TABLE items;

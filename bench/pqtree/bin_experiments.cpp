@@ -6,8 +6,8 @@
 #include <mutex>
 #include <set>
 
+#include "bin_orders.h"
 #include "experiments.h"
-#include "methods/pqtree/bin_order.h"
 #include "methods/pqtree/build_steps.h"
 #include "numeric/kmeans.h"
 #include "numeric/sample.h"

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "experiments.h"
+#include "line_errors.h"
 #include "numeric/sample.h"
 #include "tree_arrays.h"
 
@@ -86,7 +87,7 @@ void run_lines(const Plan& plan, ThreadPool& pool)
             const double us = search(index, *data, asked, plan.searching(pool)).us;
             errors.row(plan.device.name(), tree.text(), data->name, data->rows, line_parts, all.least, all.most,
                        all.sum / static_cast<double>(data->rows),
-                       line_errors(arrays.tree, arrays.lines, sampled).of_all_pairs, length, us);
+                       all_pairs_error(arrays.tree, arrays.lines.shape, sampled), length, us);
             for (const std::size_t n : {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000})
                 recalls.row(plan.device.name(), tree.text(), data->name, data->rows, line_parts,
                             std::to_string(candidates), n, nearest_within(found, *data, n));

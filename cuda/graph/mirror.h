@@ -50,6 +50,7 @@ public:
     const GraphOptions& options() const { return options_; }
     float half_error() const { return half_scale_[1]; }
     Form form() const { return form_; }
+    bool is_split() const { return form_ != Form::whole; }
     std::uint64_t device_bytes() const;
     std::uint64_t host_bytes() const { return remote_.bytes(); }
     // Bytes of a row that are read over the bus when its value is computed; 0: none.

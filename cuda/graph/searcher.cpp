@@ -2,13 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/error.h"
-#include "device/searcher.h"
-#include "device/wait.h"
 #include "graph/device_search.h"
 #include "graph/graph.h"
-#include "methods/bounds.h"
-#include "methods/device_wait.h"
+#include "rows/mirror_searcher.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -16,28 +12,13 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-class GraphSearcher : public DeviceSearcher
+class GraphSearcher : public rows::MirrorSearcher<Mirror>
 {
 public:
     GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                   Context& context)
-        : DeviceSearcher(context, shape.dimensions, "graph workspace"), mirror_(context, shape, options, arrays)
+        : MirrorSearcher(shape, options, arrays, context, "graph workspace")
     {
-    }
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.write(array, offset, bytes);
-    }
-    void finish_load(ThreadPool&) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.finish_load();
-    }
-    std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
-    Residence residence() const override
-    {
-        return {mirror_.context().device(), mirror_.form() != Form::whole, mirror_.device_bytes()};
     }
     ResultKind result_kind() const override
     {
@@ -72,28 +53,18 @@ public:
     }
 
 protected:
-    std::size_t row_count() const override { return mirror_.rows(); }
-    std::size_t remote_row_bytes() const override { return mirror_.remote_row_bytes(); }
+    const std::uint32_t* bits_of(const Tombstones* dead) const override
+    {
+        return dead != nullptr ? dead->half_words() : nullptr;
+    }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {
         return round_patience(batch.count, ef_of(batch), batch.k);
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override;
-    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
-                        ThreadPool& pool) const override
-    {
-        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
-            enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, rows_of(dead));
-        };
-        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
-    }
 
 private:
-    static const std::uint32_t* rows_of(const Tombstones* dead)
-    {
-        return dead != nullptr ? dead->half_words() : nullptr;
-    }
     std::size_t ef_of(const SearchBatch& batch) const
     {
         return ef_search_of(batch.settings, batch.effort, batch.k, mirror_.rows());
@@ -109,8 +80,6 @@ private:
     bool may_traverse(const SearchBatch& batch, std::size_t ef) const;
     void search_graph(const SearchBatch& batch, const Round& round, std::size_t ef, const std::uint32_t* dead,
                       Results& results, ThreadPool& pool) const;
-
-    Mirror mirror_;
 };
 
 // The longest time that a wait in a round may take: rows are compared, and those that rank may come over the bus.
@@ -158,7 +127,7 @@ void GraphSearcher::search_queries(const SearchBatch& batch, const Tombstones* d
     const std::size_t asked = ef_of(batch);
     const auto widened = static_cast<std::size_t>(std::llround(static_cast<double>(asked) / alive));
     const std::size_t ef = std::min({std::max<std::size_t>(asked, most_ef), widened, mirror_.rows()});
-    search_graph(batch, Round(batch), ef, rows_of(dead), results, pool);
+    search_graph(batch, Round(batch), ef, bits_of(dead), results, pool);
 }
 
 }  // namespace

@@ -70,7 +70,6 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       list_of_row_(rows_),
       owner_(context.lease(Priority::build))
 {
-    if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_, dimensions_);
     choose_form();
     take_memory();

@@ -60,6 +60,7 @@ public:
     std::uint64_t device_bytes() const;
     std::uint64_t host_bytes() const;
     Form form() const { return form_; }
+    bool is_split() const { return form_ != Form::whole; }
     // Decodes the vector of a row in host memory into out [dimensions].
     void read_remote(std::size_t row, std::span<float> out) const;
     // Bytes of a row that are read over the bus when its value is computed; 0: none.

@@ -2,15 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/error.h"
-#include "device/searcher.h"
-#include "device/wait.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/refine_factor.h"
-#include "methods/bounds.h"
-#include "methods/device_wait.h"
-#include "rows/forms.h"
+#include "rows/mirror_searcher.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -18,43 +13,13 @@ namespace pgwarp::cuda::ivfadc
 namespace
 {
 
-class IvfadcSearcher : public DeviceSearcher
+class IvfadcSearcher : public rows::ListedSearcher<Mirror>
 {
 public:
     IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                    Context& context)
-        : DeviceSearcher(context, shape.dimensions, "ivfadc workspace"), mirror_(context, shape, options, arrays)
+        : ListedSearcher(shape, options, arrays, context, "ivfadc workspace")
     {
-    }
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.write(array, offset, bytes);
-    }
-    void finish_load(ThreadPool& pool) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.finish_load(pool);
-        if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
-    }
-    std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
-    Residence residence() const override
-    {
-        return {mirror_.context().device(), mirror_.form() != Form::whole, mirror_.device_bytes()};
-    }
-    ResultKind result_kind() const override
-    {
-        if (mirror_.options().keeps_full()) {
-            return mirror_.metric() == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
-        }
-        return mirror_.options().keeps_half() ? ResultKind::lower_bound : ResultKind::approximate;
-    }
-    double bound_width(const float* query) const override
-    {
-        const Metric metric = mirror_.metric();
-        if (mirror_.options().keeps_full()) return metric == Metric::cosine ? pgwarp::bound_width(metric, 0, 1) : 0;
-        if (!mirror_.options().keeps_half()) return 0;
-        return pgwarp::bound_width(metric, mirror_.half_error(), canonical_norm(query, mirror_.dimensions()));
     }
     // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override
@@ -73,44 +38,23 @@ public:
     }
 
 protected:
-    std::size_t row_count() const override { return mirror_.rows(); }
-    std::size_t remote_row_bytes() const override { return mirror_.remote_row_bytes(); }
+    void finish_mirror(ThreadPool& pool) override
+    {
+        mirror_.finish_load(pool);
+        if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
+    }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {
         const double ranked = static_cast<double>(batch.count) * batch.k * static_cast<double>(refine_factor_of(batch));
         return patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes()));
     }
-    // The form: one bit for each position. The bits of rows are freed.
-    Tombstones make_tombstones(RowBitmap bitmap, const Context::Lease& stream) const override
-    {
-        Tombstones dead = DeviceSearcher::make_tombstones(bitmap, stream);
-        const MirrorView& view = mirror_.view();
-        dead.form = DeviceArray<std::byte>(context().pool(), view.positions / 8, "ivfadc dead rows", stream);
-        dead_positions(dead.words.data(), view.row_at, view.positions,
-                       reinterpret_cast<std::uint32_t*>(dead.form.data()), stream);
-        wait_for(stream, "placing dead rows");
-        dead.words = {};
-        return dead;
-    }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override
     {
-        search_lists(batch, Round(batch), probes_of(batch), true, positions_of(dead), results, pool);
-    }
-    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
-                        ThreadPool& pool) const override
-    {
-        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
-            enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, positions_of(dead));
-        };
-        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
+        search_lists(batch, Round(batch), probes_of(batch), true, bits_of(dead), results, pool);
     }
 
 private:
-    static const std::uint32_t* positions_of(const Tombstones* dead)
-    {
-        return dead != nullptr ? dead->form_as<std::uint32_t>() : nullptr;
-    }
     std::size_t probes_of(const SearchBatch& batch) const;
     // Where scan and values use the same vectors, only near ties need ranking. Bytes propose for other vectors, so as
     // many candidates are ranked as on the CPU. For product codes the factor is measured.
@@ -128,7 +72,6 @@ private:
     void search_lists(const SearchBatch& batch, const Round& round, std::size_t probes, bool may_limit,
                       const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
 
-    Mirror mirror_;
     RefineFactors factors_;
 };
 

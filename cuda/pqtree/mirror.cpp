@@ -34,7 +34,6 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       owner_(context.lease(Priority::build)),
       stored_codes_(std::move(codes))
 {
-    if (metric_ == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
     index_.dimensions = shape.dimensions;
     index_.rows = rows_of(arrays);
     index_.options = TreeOptions::resolve(options, index_.rows, shape.dimensions);

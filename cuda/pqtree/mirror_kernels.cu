@@ -28,7 +28,7 @@ __global__ void bins_kernel(TreeView tree, StoredCodes stored, std::uint64_t* bi
     std::uint64_t bin = 0;
     bool wrong = false;
     for (std::uint32_t part = 0; part < tree.parts; ++part) {
-        const std::uint32_t leaf = code[2 * part] | static_cast<std::uint32_t>(code[2 * part + 1]) << 8;
+        const std::uint32_t leaf = leaf_of(code, part);
         wrong = wrong || leaf >= tree.leaves();
         bin = bin * tree.leaves() + min(leaf, tree.leaves() - 1);
     }
@@ -113,7 +113,8 @@ void sort(MemoryPool& pool, const Key* keys, Key* sorted, const std::uint32_t* n
           "ordering rows");
 }
 
-// Orders the numbers in order.position_of; sorted [rows]: their slots. The order by bins stays within a slot.
+// Orders the numbers in order.position_of, sorted by bin and then by slot, which keeps the order within a slot; sorted
+// [rows]: their slots.
 void sort_by_slot_and_bin(MemoryPool& pool, const BinSlots& slots, const DeviceArray<std::uint64_t>& bins,
                           DeviceArray<std::uint32_t>& sorted, const RowOrder& order, cudaStream_t stream)
 {

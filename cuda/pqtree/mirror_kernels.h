@@ -26,8 +26,8 @@ struct RowOrder {
     std::uint64_t* bin_at;       // [rows] where bins are hashed
 };
 
-// Orders rows by slot, by bin within a slot, and by number within a bin. Sets *fault for a leaf or a line that does not
-// exist. slots < 2^32.
+// Orders rows as BinSlots says (methods/pqtree/tree.h). Sets *fault for a leaf or a line that does not exist.
+// slots < 2^32.
 void order_rows(Context& context, const TreeView& tree, const BinSlots& slots, const StoredCodes& stored,
                 const RowOrder& order, std::uint32_t* fault, cudaStream_t stream);
 

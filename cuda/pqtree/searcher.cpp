@@ -2,13 +2,9 @@
 // that found too few rows.
 #include <algorithm>
 
-#include "device/searcher.h"
-#include "device/wait.h"
-#include "methods/bounds.h"
-#include "methods/device_wait.h"
 #include "pqtree/device_search.h"
 #include "pqtree/pqtree.h"
-#include "rows/forms.h"
+#include "rows/mirror_searcher.h"
 
 namespace pgwarp::cuda::pqtree
 {
@@ -16,40 +12,13 @@ namespace pgwarp::cuda::pqtree
 namespace
 {
 
-class TreeSearcher : public DeviceSearcher
+class TreeSearcher : public rows::ListedSearcher<Mirror>
 {
 public:
     TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                  Context& context, DeviceArray<std::uint8_t> codes)
-        : DeviceSearcher(context, shape.dimensions, "pqtree workspace"),
-          mirror_(context, shape, options, arrays, std::move(codes))
+        : ListedSearcher(shape, options, arrays, context, "pqtree workspace", std::move(codes))
     {
-    }
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.write(array, offset, bytes);
-    }
-    void finish_load(ThreadPool&) override
-    {
-        const DevicePatience patience(build_patience);
-        mirror_.finish_load();
-    }
-    std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
-    Residence residence() const override
-    {
-        return {mirror_.context().device(), mirror_.is_split(), mirror_.device_bytes()};
-    }
-    ResultKind result_kind() const override
-    {
-        if (mirror_.options().keeps_full()) return promise_of_vectors(mirror_.metric() == Metric::cosine).kind;
-        return mirror_.options().keeps_half() ? ResultKind::lower_bound : ResultKind::approximate;
-    }
-    double bound_width(const float* query) const override
-    {
-        if (mirror_.options().keeps_full()) return pgwarp::bound_width(mirror_.metric(), 0, 1);
-        if (!mirror_.options().keeps_half()) return 0;
-        return pgwarp::bound_width(mirror_.metric(), mirror_.half_error(), canonical_norm(query, dimensions()));
     }
     // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override
@@ -71,49 +40,21 @@ public:
     }
 
 protected:
-    std::size_t row_count() const override { return mirror_.rows(); }
-    std::size_t remote_row_bytes() const override { return mirror_.remote_row_bytes(); }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {
         const double ranked = static_cast<double>(batch.count * plan_of(batch).ranked);
         return patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes()));
-    }
-    // The form: one bit for each position. The bits of rows are freed.
-    Tombstones make_tombstones(RowBitmap bitmap, const Context::Lease& stream) const override
-    {
-        Tombstones dead = DeviceSearcher::make_tombstones(bitmap, stream);
-        const MirrorView& view = mirror_.view();
-        dead.form = DeviceArray<std::byte>(context().pool(), view.positions / 8, "pqtree dead rows", stream);
-        rows::dead_positions(dead.words.data(), view.row_at, view.positions,
-                             reinterpret_cast<std::uint32_t*>(dead.form.data()), stream);
-        wait_for(stream, "placing dead rows");
-        dead.words = {};
-        return dead;
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override
     {
         search_bins(batch, Round(batch), plan_of(batch), dead, results, pool);
     }
-    void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
-                        ThreadPool& pool) const override
-    {
-        const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
-            enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, positions_of(dead));
-        };
-        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
-    }
 
 private:
-    static const std::uint32_t* positions_of(const Tombstones* dead)
-    {
-        return dead != nullptr ? dead->form_as<std::uint32_t>() : nullptr;
-    }
     SearchPlan plan_of(const SearchBatch& batch) const;
     void search_bins(const SearchBatch& batch, const Round& round, SearchPlan plan, const Tombstones* dead,
                      Results& results, ThreadPool& pool) const;
-
-    Mirror mirror_;
 };
 
 SearchPlan TreeSearcher::plan_of(const SearchBatch& batch) const
@@ -143,7 +84,7 @@ void TreeSearcher::search_bins(const SearchBatch& batch, const Round& round, Sea
         return plan_chunk(mirror_, request, count, room);
     };
     const auto enqueue = [&](const DevicePlan& chunk_plan, const Chunk& chunk) {
-        enqueue_chunk(mirror_, chunk_plan, chunk, positions_of(dead));
+        enqueue_chunk(mirror_, chunk_plan, chunk, bits_of(dead));
     };
     Unfinished left = search_round(batch, round, plan_chunks, enqueue, results, pool);
     if (left.few.empty() || batch.proposals_will_do) return;

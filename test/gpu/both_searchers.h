@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "methods/method.h"
@@ -61,6 +63,32 @@ public:
             ASSERT_NO_FATAL_FAILURE(continue_both(batch, after, wanted));
             if (!wanted.empty()) after = wanted.back();
         } while (!wanted.empty());
+    }
+    // Cancels searches of the batch from another thread, each at a later time; in between its first `count` queries
+    // have the same answers.
+    void expect_same_between_cancelled(const SearchBatch& batch, std::size_t count)
+    {
+        int cancelled = 0;
+        for (int round = 0; round < 12; ++round) {
+            CancelToken cancel;
+            SearchBatch all = batch;
+            all.cancel = &cancel;
+            std::thread other([&cancel, round] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
+                cancel.cancel();
+            });
+            std::vector<std::vector<RowResult>> found;
+            try {
+                device_->search(all, found, pool_);
+            } catch (const Cancelled&) {
+                ++cancelled;
+            }
+            other.join();
+            all.cancel = nullptr;
+            all.count = count;
+            ASSERT_NO_FATAL_FAILURE(expect_same(all));
+        }
+        EXPECT_GT(cancelled, 0);
     }
 
 protected:

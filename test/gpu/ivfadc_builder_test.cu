@@ -182,10 +182,6 @@ TEST(IvfadcBuilder, StopsWhenCancelled)
     CancelToken token;
     token.cancel();
     EXPECT_THROW(build(true, normal_values(5000 * 8, 63), 8, Metric::l2, {}, &token), Cancelled);
-    IndexShape shape{};
-    shape.metric = static_cast<std::uint8_t>(Metric::l1);
-    shape.dimensions = 4;
-    EXPECT_THROW(make_ivfadc_builder(context(), shape, {}, make_ivfadc_searcher), BadRequest);
 }
 
 }  // namespace

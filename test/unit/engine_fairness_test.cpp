@@ -179,13 +179,16 @@ TEST_F(EngineFairness, AWideRequestIsCutAndAnsweredWhole)
     EXPECT_GE(status.widest_batch, wide / status.batches);
 }
 
+// More queries than the first width and its double: a batch of them was whole only if the width grew twice. Their time is
+// far below the aimed one even under a sanitizer.
 TEST_F(EngineFairness, CheapQueriesAreNotCut)
 {
+    constexpr std::uint32_t cheap = 600;
     test_method_state().query_us = 0;
     for (int i = 0; i < 8; ++i) {
-        search(client_, search_request(flooded_, 1, wide), std::vector<float>(4 * wide));
+        search(client_, search_request(flooded_, 1, cheap), std::vector<float>(4 * cheap));
     }
-    EXPECT_EQ(status_of(flooded_).widest_batch, wide);
+    EXPECT_EQ(status_of(flooded_).widest_batch, cheap);
 }
 
 TEST_F(EngineFairness, StatusTellsWidthAndTimes)

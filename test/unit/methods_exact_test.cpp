@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "methods/bounds.h"
 #include "methods_fixture.h"
+#include "vector_index_checks.h"
 
 namespace pgwarp::test
 {
@@ -165,22 +165,11 @@ TEST(Exact, ContinuationsGoOnWhereTheLastEnded)
 {
     ThreadPool pool(2);
     std::vector<float> rows = random_rows(1000, 4, 8);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::round(rows[i]);
+    for (float& value : rows) value = std::round(value);
     const std::vector<float> query{0, 0, 0, 0};
     const Index index(Method::exact, Metric::l2, 4, rows, {}, pool);
-    SearchBatch batch;
-    batch.queries = query;
-    batch.count = 1;
-    batch.k = 64;
-    std::vector<RowResult> all;
-    double distance = -std::numeric_limits<double>::infinity();
-    std::uint32_t row = 0;
-    for (std::vector<RowResult> page;; distance = page.back().distance, row = page.back().row) {
-        index.searcher->search_exact(batch, distance, row, page, pool);
-        if (page.empty()) break;
-        all.insert(all.end(), page.begin(), page.end());
-    }
-    EXPECT_EQ(ids(all), ids(brute_force(Metric::l2, query.data(), rows, 4, 1000)));
+    EXPECT_EQ(ids(expect_every_row_once(index, query, 1000, pool)),
+              ids(brute_force(Metric::l2, query.data(), rows, 4, 1000)));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <set>
 
@@ -19,6 +18,7 @@
 #include "methods_fixture.h"
 #include "numeric/distance.h"
 #include "protocol/calibration.h"
+#include "vector_index_checks.h"
 
 namespace pgwarp::test
 {
@@ -292,19 +292,8 @@ TEST(Graph, ContinuationsGoOnWhereTheLastEnded)
     for (float& value : rows) value = std::round(value);
     const std::vector<float> query{0, 0, 0, 0};
     const Index index(Method::graph, Metric::l2, 4, rows, {}, pool);
-    SearchBatch batch;
-    batch.queries = query;
-    batch.count = 1;
-    batch.k = 64;
-    std::vector<RowResult> all;
-    double distance = -std::numeric_limits<double>::infinity();
-    std::uint32_t row = 0;
-    for (std::vector<RowResult> page;; distance = page.back().distance, row = page.back().row) {
-        index.searcher->search_exact(batch, distance, row, page, pool);
-        if (page.empty()) break;
-        all.insert(all.end(), page.begin(), page.end());
-    }
-    EXPECT_EQ(ids(all), ids(brute_force(Metric::l2, query.data(), rows, 4, 1000)));
+    EXPECT_EQ(ids(expect_every_row_once(index, query, 1000, pool)),
+              ids(brute_force(Metric::l2, query.data(), rows, 4, 1000)));
 }
 
 TEST(Graph, AnswersAloneAsInABatch)
@@ -324,12 +313,7 @@ TEST(Graph, AnswersAloneAsInABatch)
 TEST(Graph, BuildsTheSameOnAnyNumberOfThreads)
 {
     // Enough rows that a build does not compare all with all.
-    const std::vector<float> rows = random_rows(9000, 20, 7);
-    ThreadPool one(1);
-    ThreadPool three(3);
-    const Index a(Method::graph, Metric::l2, 20, rows, {}, one);
-    const Index b(Method::graph, Metric::l2, 20, rows, {}, three);
-    for (const ArrayShape& array : a.builder->arrays()) EXPECT_EQ(a.contents(array), b.contents(array)) << array.name;
+    expect_same_on_any_threads(Method::graph, random_rows(9000, 20, 7), 20, {});
 }
 
 TEST(Graph, TellsTheEffortOfASearch)

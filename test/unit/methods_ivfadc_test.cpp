@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
+#include "vector_index_checks.h"
 
 namespace pgwarp::test
 {
@@ -50,27 +50,18 @@ TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
     auto options = make_list({{"codes", codes}, {"refine", refine}});
     if (codes_alone && codes == 0) options.set("subquantizers", static_cast<std::int64_t>(dimensions));
     const Index index(Method::ivfadc, metric, dimensions, rows, options, pool);
-    const ResultKind kind = index.searcher->result_kind();
     const auto found = index.search(queries, 10, pool, make_list({{"probes", 65536}}));
     double total = 0;
     for (std::size_t q = 0; q < found.size(); ++q) {
         const float* query = queries.data() + q * dimensions;
         const auto expected = brute_force(metric, query, rows, dimensions, 10);
         ASSERT_EQ(found[q].size(), 10U);
+        ASSERT_NO_FATAL_FAILURE(expect_values_within_bounds(index, query, rows, found[q]));
         double error = 0;
         double worst = -std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < 10; ++i) {
             const RowResult& result = found[q][i];
             const double exact = canonical_distance(metric, query, rows.data() + result.row * dimensions, dimensions);
-            if (i > 0) {
-                ASSERT_LE(found[q][i - 1].distance, result.distance);
-            }
-            if (kind == ResultKind::exact) {
-                ASSERT_EQ(result.distance, exact);
-            } else if (kind == ResultKind::lower_bound) {
-                ASSERT_LE(result.distance, exact);
-                ASSERT_NEAR(result.distance, exact, 0.01 * std::max(1.0, std::fabs(exact)));
-            }
             error = std::max(error, exact - result.distance);
             worst = std::max(worst, exact);
         }
@@ -83,46 +74,13 @@ TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
     EXPECT_GE(total / static_cast<double>(found.size()), 0.9);
 }
 
-// A merge of the same index encodes the build's rows as the build did.
 TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
 {
     const auto [metric, codes, refine, dimensions] = GetParam();
     make(2000);
     const Index index(Method::ivfadc, metric, dimensions, rows,
                       make_list({{"codes", codes}, {"refine", refine}, {"opq", codes == 0 ? 1 : 0}}), pool);
-    const auto merge_builder =
-        find_method(Method::ivfadc)->make_merge_builder(index.shape, index.builder->effective_options());
-    for (const ArrayShape& array : index.builder->arrays()) {
-        if (array.rows == 2000) continue;
-        const std::vector<std::byte> bytes = index.contents(array);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
-            const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
-            merge_builder->give(array, offset, std::span(bytes).subspan(offset, length));
-        }
-    }
-    RowBuffer added(dimensions);
-    const std::size_t first = 500;
-    const std::size_t count = 700;
-    for (std::size_t i = first; i < first + count; ++i) {
-        const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
-        added.append({&tid, 1}, {rows.data() + i * dimensions, dimensions});
-    }
-    merge_builder->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
-    std::size_t compared = 0;
-    for (const ArrayShape& array : merge_builder->arrays()) {
-        std::vector<std::byte> made(array.bytes());
-        merge_builder->read(array.name, 0, made);
-        for (const ArrayShape& old : index.builder->arrays()) {
-            if (std::strcmp(old.name, array.name) != 0) continue;
-            const std::vector<std::byte> all = index.contents(old);
-            const std::size_t width = array.rows == count ? all.size() / 2000 : 0;
-            const auto from = all.begin() + static_cast<std::ptrdiff_t>(first * width);
-            EXPECT_TRUE(std::equal(made.begin(), made.end(), from)) << array.name;
-            ++compared;
-        }
-    }
-    EXPECT_EQ(compared, merge_builder->arrays().size());
-    EXPECT_GE(compared, 1U);
+    expect_encoded_alike(index, rows, 500, 700, pool);
 }
 
 TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)
@@ -288,26 +246,7 @@ TEST(Ivfadc, ContinuationsOfferEveryRowOnceInOrder)
         const std::int64_t refine = kind % 10;
         const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"codes", kind / 10}, {"refine", refine}}),
                           pool);
-        SearchBatch batch;
-        batch.queries = std::span(rows).first(16);
-        batch.count = 1;
-        batch.k = 64;
-        std::vector<bool> seen(700, false);
-        std::size_t offered = 0;
-        RowResult last{-std::numeric_limits<double>::infinity(), 0};
-        for (std::vector<RowResult> page;;) {
-            index.searcher->search_exact(batch, last.distance, last.row, page, pool);
-            if (page.empty()) break;
-            for (const RowResult& result : page) {
-                EXPECT_TRUE(result.distance > last.distance ||
-                            (result.distance == last.distance && result.row > last.row));
-                EXPECT_FALSE(seen[result.row]);
-                seen[result.row] = true;
-                last = result;
-                ++offered;
-            }
-        }
-        EXPECT_EQ(offered, 700U);
+        expect_every_row_once(index, std::span(rows).first(16), 700, pool);
     }
 }
 
@@ -337,43 +276,14 @@ TEST(Ivfadc, ContinuesBehindWhatTheSearchFound)
 
 TEST(Ivfadc, BuildsTheSameBytesOnAnyNumberOfThreads)
 {
-    ThreadPool one(1);
-    ThreadPool four(4);
     const std::vector<float> rows = random_rows(5000, 24, 8);
-    for (const std::int64_t opq : {0, 1, 2}) {
-        const auto options = opq == 2 ? make_list({{"codes", 2}}) : make_list({{"opq", opq}});
-        const Index a(Method::ivfadc, Metric::l2, 24, rows, options, one);
-        const Index b(Method::ivfadc, Metric::l2, 24, rows, options, four);
-        for (const ArrayShape& array : a.builder->arrays())
-            EXPECT_TRUE(a.contents(array) == b.contents(array)) << array.name << " opq " << opq;
-    }
+    for (const ParameterList& options : {make_list({{"opq", 0}}), make_list({{"opq", 1}}), make_list({{"codes", 2}})})
+        expect_same_on_any_threads(Method::ivfadc, rows, 24, options);
 }
 
 TEST(Ivfadc, StopsWhenCancelled)
 {
-    ThreadPool pool(2);
-    const std::vector<float> rows = random_rows(5000, 24, 8);
-    RowBuffer buffer(24);
-    std::vector<Tid> tids(5000);
-    for (std::uint32_t i = 0; i < 5000; ++i) tids[i] = {i, 1, 0};
-    buffer.append(tids, rows);
-    IndexShape shape{};
-    shape.method = Method::ivfadc;
-    shape.metric = static_cast<std::uint8_t>(Metric::l2);
-    shape.dimensions = 24;
-    CancelToken cancel;
-    const auto builder = find_method(Method::ivfadc)->make_builder(shape, {});
-    BuildProgress progress{[&](const char*, std::uint64_t, std::uint64_t) { cancel.cancel(); }, &cancel};
-    EXPECT_THROW(builder->run(buffer, progress, pool), Cancelled);
-
-    const Index index(Method::ivfadc, Metric::l2, 24, rows, {}, pool);
-    SearchBatch batch;
-    batch.queries = std::span(rows).first(24 * 100);
-    batch.count = 100;
-    batch.k = 10;
-    batch.cancel = &cancel;
-    std::vector<std::vector<RowResult>> results;
-    EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
+    expect_stops_when_cancelled(Method::ivfadc);
 }
 
 // Every row exists four times: the order in which equal rows are offered decides which of them are kept.

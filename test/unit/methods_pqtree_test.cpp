@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <set>
 
 #include "methods/pqtree/pqtree.h"
 #include "methods/pqtree/proposer.h"
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
+#include "vector_index_checks.h"
 
 namespace pgwarp::test
 {
@@ -46,32 +46,17 @@ protected:
     ParameterList options;
 };
 
-// Values relate to canonical distances as the kind of result says, and come in order.
 TEST_P(PqtreeAnswers, KeepTheirBounds)
 {
     const auto [metric, refine, parts, dimensions, element] = GetParam();
     make(4000);
     const Index index(Method::pqtree, metric, dimensions, rows, options, pool, element);
-    const ResultKind kind = index.searcher->result_kind();
     for (const std::int64_t effort : {100, 1000, 4000}) {
         const auto found = index.search(queries, 10, pool, {}, {}, effort);
         for (std::size_t q = 0; q < found.size(); ++q) {
-            const float* query = queries.data() + q * dimensions;
             ASSERT_EQ(found[q].size(), 10U);
-            for (std::size_t i = 0; i < 10; ++i) {
-                const RowResult& result = found[q][i];
-                const double exact =
-                    canonical_distance(metric, query, rows.data() + result.row * dimensions, dimensions);
-                if (i > 0) {
-                    ASSERT_LE(found[q][i - 1].distance, result.distance);
-                }
-                if (kind == ResultKind::exact) {
-                    ASSERT_EQ(result.distance, exact);
-                } else if (kind == ResultKind::lower_bound) {
-                    ASSERT_LE(result.distance, exact);
-                    ASSERT_NEAR(result.distance, exact, 0.01 * std::max(1.0, std::fabs(exact)));
-                }
-            }
+            ASSERT_NO_FATAL_FAILURE(
+                expect_values_within_bounds(index, queries.data() + q * dimensions, rows, found[q]));
         }
     }
 }
@@ -100,75 +85,12 @@ TEST_P(PqtreeAnswers, AreCompleteWithFullEffort)
     EXPECT_GE(total / static_cast<double>(found.size()), refine == 0 ? 0.2 : 0.99);
 }
 
-// A merge of the same index encodes the build's rows as the build did.
 TEST_P(PqtreeAnswers, AreEncodedAlikeWhenAdded)
 {
     const auto [metric, refine, parts, dimensions, element] = GetParam();
     make(2000);
     const Index index(Method::pqtree, metric, dimensions, rows, options, pool, element);
-    const auto merge = find_method(Method::pqtree)->make_merge_builder(index.shape, index.builder->effective_options());
-    for (const ArrayShape& array : index.builder->arrays()) {
-        if (array.rows == 2000) continue;
-        const std::vector<std::byte> bytes = index.contents(array);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
-            const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
-            merge->give(array, offset, std::span(bytes).subspan(offset, length));
-        }
-    }
-    RowBuffer added(dimensions);
-    for (std::size_t i = 500; i < 1200; ++i) {
-        const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
-        added.append({&tid, 1}, {rows.data() + i * dimensions, dimensions});
-    }
-    merge->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
-    std::size_t compared = 0;
-    for (const ArrayShape& array : merge->arrays()) {
-        std::vector<std::byte> made(array.bytes());
-        merge->read(array.name, 0, made);
-        for (const ArrayShape& old : index.builder->arrays()) {
-            if (std::strcmp(old.name, array.name) != 0) continue;
-            const std::vector<std::byte> all = index.contents(old);
-            const std::size_t width = array.rows == 700 ? all.size() / 2000 : 0;
-            EXPECT_TRUE(std::equal(made.begin(), made.end(), all.begin() + static_cast<std::ptrdiff_t>(500 * width)))
-                << array.name;
-            ++compared;
-        }
-    }
-    EXPECT_EQ(compared, merge->arrays().size());
-    EXPECT_GE(compared, 1U);
-}
-
-// Queries that the build never saw reach the recall of the curve, but for the error of the sample.
-TEST_P(PqtreeAnswers, KeepWhatTheCalibrationPromises)
-{
-    const auto [metric, refine, parts, dimensions, element] = GetParam();
-    std::vector<float> all = random_rows(8400, dimensions, 4);
-    if (metric == Metric::cosine) normalise_rows(all, dimensions);
-    queries.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions));
-    rows.assign(all.begin() + static_cast<std::ptrdiff_t>(400 * dimensions), all.end());
-    const Index index(Method::pqtree, metric, dimensions, rows, make_list({{"refine", refine}, {"parts", parts}}), pool,
-                      element);
-    const ResultPromise promise{index.searcher->result_kind()};
-    for (const std::uint32_t k : {1, 10, 100}) {
-        for (const double wanted : {0.8, 0.9, 0.95}) {
-            const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
-            if (!choice.reached) {
-                EXPECT_EQ(refine, 0);  // line codes alone attain no more
-                continue;
-            }
-            const auto found = index.search(queries, search_width(promise, k), pool, {}, {}, choice.effort);
-            double total = 0;
-            double squares = 0;
-            for (std::size_t q = 0; q < 400; ++q) {
-                const double share =
-                    recall(found[q], brute_force(metric, queries.data() + q * dimensions, rows, dimensions, k));
-                total += share / 400;
-                squares += share * share / 400;
-            }
-            const double error = std::sqrt(std::max(0.0, squares - total * total) / 400);
-            EXPECT_GE(total, wanted - 0.02 - error) << "k " << k << ", effort " << choice.effort;
-        }
-    }
+    expect_encoded_alike(index, rows, 500, 700, pool);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pqtree, PqtreeAnswers,
@@ -263,64 +185,18 @@ TEST(Pqtree, ContinuationsOfferEveryRowOnceInOrder)
     const std::vector<float> rows = random_rows(700, 12, 3);
     for (const std::int64_t refine : {0, 1, 2}) {
         const Index index(Method::pqtree, Metric::cosine, 12, rows, make_list({{"refine", refine}}), pool);
-        SearchBatch batch;
-        batch.queries = std::span(rows).first(12);
-        batch.count = 1;
-        batch.k = 64;
-        std::set<std::uint32_t> seen;
-        RowResult last{-std::numeric_limits<double>::infinity(), 0};
-        for (;;) {
-            std::vector<RowResult> results;
-            index.searcher->search_exact(batch, last.distance, last.row, results, pool);
-            if (results.empty()) break;
-            for (const RowResult& result : results) {
-                EXPECT_TRUE(result.distance > last.distance ||
-                            (result.distance == last.distance && (result.row > last.row || seen.empty())));
-                EXPECT_TRUE(seen.insert(result.row).second);
-                last = result;
-            }
-        }
-        EXPECT_EQ(seen.size(), 700U);
+        expect_every_row_once(index, std::span(rows).first(12), 700, pool);
     }
 }
 
 TEST(Pqtree, BuildsAndFindsTheSameOnAnyNumberOfThreads)
 {
-    ThreadPool one(1);
-    ThreadPool four(4);
-    const std::vector<float> rows = random_rows(20000, 24, 8);
-    const Index a(Method::pqtree, Metric::l2, 24, rows, {}, one);
-    const Index b(Method::pqtree, Metric::l2, 24, rows, {}, four);
-    for (const ArrayShape& array : a.builder->arrays())
-        EXPECT_TRUE(a.contents(array) == b.contents(array)) << array.name;
-    const std::vector<float> queries(rows.begin(), rows.begin() + 24 * 30);
-    const auto alone = a.search(queries, 10, one, {}, {}, 500);
-    const auto together = a.search(queries, 10, four, {}, {}, 500);
-    for (std::size_t q = 0; q < 30; ++q) EXPECT_EQ(ids(alone[q]), ids(together[q]));
+    expect_same_on_any_threads(Method::pqtree, random_rows(20000, 24, 8), 24, {});
 }
 
 TEST(Pqtree, StopsWhenCancelled)
 {
-    ThreadPool pool(2);
-    const std::vector<float> rows = random_rows(3000, 24, 8);
-    RowBuffer buffer(24);
-    std::vector<Tid> tids(3000);
-    for (std::uint32_t i = 0; i < 3000; ++i) tids[i] = {i, 1, 0};
-    buffer.append(tids, rows);
-    const IndexShape shape = Index::shape_of(Method::pqtree, Metric::l2, 24, ElementType::float32);
-    CancelToken cancel;
-    const auto builder = find_method(Method::pqtree)->make_builder(shape, {});
-    BuildProgress progress{[&](const char*, std::uint64_t, std::uint64_t) { cancel.cancel(); }, &cancel};
-    EXPECT_THROW(builder->run(buffer, progress, pool), Cancelled);
-
-    const Index index(Method::pqtree, Metric::l2, 24, rows, {}, pool);
-    SearchBatch batch;
-    batch.queries = std::span(rows).first(24 * 100);
-    batch.count = 100;
-    batch.k = 10;
-    batch.cancel = &cancel;
-    std::vector<std::vector<RowResult>> results;
-    EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
+    expect_stops_when_cancelled(Method::pqtree);
 }
 
 // Arrays that are cut short, or hold numbers that do not fit, are refused.

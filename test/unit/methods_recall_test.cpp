@@ -8,6 +8,7 @@
 #include "methods/recall/curve.h"
 #include "methods/recall/searches.h"
 #include "numeric/sample.h"
+#include "protocol/calibration.h"
 
 namespace pgwarp::test
 {
@@ -181,6 +182,37 @@ TEST(Recall, DeadRowsAreNotFound)
     ASSERT_EQ(curve.count, 1U);
     EXPECT_EQ(curve.points[0].recall[2], 1);
     EXPECT_LT(curve.points[0].recall[3], 0);
+}
+
+// A hundred queries that all found their nearest row prove a recall of .97 only.
+TEST(Recall, PromisesNoMoreThanAFewQueriesTell)
+{
+    RecallCurve curve(100, true);
+    curve.add(1, std::vector<std::array<float, 4>>(100, {1, 0.5F, -1, -1}));
+    curve.add(2, std::vector<std::array<float, 4>>(100, {1, 1, -1, -1}));
+    curve.add_complete(3, std::vector<std::array<float, 4>>(100, {1, 1, -1, -1}));
+    const Calibration calibration = curve.calibration();
+    EXPECT_NEAR(calibration.points[0].recall[0], 0.97, 0.01);
+    EXPECT_LE(calibration.points[0].recall[1], 0.5);
+    // Ten neighbours for each query narrow the interval.
+    EXPECT_NEAR(calibration.points[1].recall[1], 0.997, 0.001);
+    EXPECT_EQ(calibration.points[1].recall[0], calibration.points[1].recall[1]);
+    EXPECT_EQ(calibration.points[2].recall[0], 1);
+    EXPECT_LT(calibration.points[2].recall[2], 0);
+}
+
+TEST(Recall, TakesTheEffortThatComesNearestWhereNoneSuffices)
+{
+    Calibration calibration{};
+    for (const float recall : {0.5F, 0.8F, 0.8F, 0.8F}) {
+        CalibrationPoint& point = calibration.points[calibration.count++];
+        point.effort = 8 << calibration.count;
+        std::fill(std::begin(point.recall), std::end(point.recall), recall);
+    }
+    EXPECT_EQ(choose_effort(calibration, 10, 0.7).effort, 32);
+    EXPECT_TRUE(choose_effort(calibration, 10, 0.7).reached);
+    EXPECT_EQ(choose_effort(calibration, 10, 0.9).effort, 32);
+    EXPECT_FALSE(choose_effort(calibration, 10, 0.9).reached);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ public:
 
     // The factory to build and search with, and whether it is of the GPU. Null for an unknown method.
     virtual const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const;
-    // The same for an index; throws BadRequest when it can't be served.
+    // The same for an index; throws BadRequest when it can't be served. Methods need not check elements and metrics:
+    // every builder and searcher of a request's shape is made by a factory from here.
     const MethodFactory& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;
 
 protected:

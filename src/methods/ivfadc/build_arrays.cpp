@@ -23,12 +23,6 @@ ArrayShape rotation_shape(std::size_t dimensions)
 
 }  // namespace
 
-bool is_ivfadc_row_array(const ArrayShape& array)
-{
-    const char* const names[] = {array_list_of_row, array_code_scale, array_codes, array_half, array_vectors};
-    return std::any_of(std::begin(names), std::end(names), [&](const char* name) { return is_named(array, name); });
-}
-
 void require_ivfadc_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows,
                            std::size_t lists, std::size_t dimensions)
 {

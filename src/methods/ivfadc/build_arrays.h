@@ -54,9 +54,6 @@ struct IvfadcArrays {
     void decode(std::size_t row, const std::byte* stored, float* out) const;
 };
 
-// Whether an array of this name holds rows.
-bool is_ivfadc_row_array(const ArrayShape& array);
-
 // Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
 void require_ivfadc_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows,
                            std::size_t lists, std::size_t dimensions);

@@ -16,27 +16,15 @@ namespace
 class IvfadcBuilder : public SteppedBuilder<IvfadcArrays, IvfadcBuildSteps, IvfadcBuildInput>
 {
 public:
-    IvfadcBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<IvfadcBuildSteps> device)
-        : SteppedBuilder(shape, std::move(device)), asked_(options)
-    {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-        // Invalid options are refused before rows come.
-        made_.options = IvfOptions::resolve(asked_, 0, shape.dimensions);
-    }
+    using SteppedBuilder::SteppedBuilder;
 
 private:
     void run_steps(IvfadcBuildSteps& steps, const IvfadcBuildInput& input) override;
     void calibrate(IvfadcBuildSteps& steps, const IvfadcBuildInput& input);
-
-    ParameterList asked_;
 };
 
 void IvfadcBuilder::run_steps(IvfadcBuildSteps& steps, const IvfadcBuildInput& input)
 {
-    made_ = {};
-    made_.rows = input.rows.size();
-    made_.dimensions = shape_.dimensions;
-    made_.options = IvfOptions::resolve(asked_, made_.rows, made_.dimensions);
     steps.begin(input);
     steps.train_lists(input, made_);
     steps.assign_rows(input, made_);

@@ -24,7 +24,6 @@ public:
     IvfadcCalibrator(const IndexShape& shape, const ParameterList& options)
         : Recalibrator(static_cast<Metric>(shape.metric), shape.dimensions), metric_(static_cast<Metric>(shape.metric))
     {
-        if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         index_.dimensions = shape.dimensions;
         index_.options = IvfOptions::resolve(options, most_rows, shape.dimensions);
         if (!by_vectors() && !index_.options.byte_codes)

@@ -63,7 +63,6 @@ public:
     IvfadcDrift(const IndexShape& shape, const ParameterList& options)
         : metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions)
     {
-        if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
         old_.dimensions = dimensions_;
         old_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_);
         old_.make_quantizer_room();
@@ -115,10 +114,10 @@ private:
 
 void IvfadcDrift::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
-    if (!is_ivfadc_row_array(shape)) return old_.write_quantizer(shape, offset, bytes);
+    const std::string name(shape.name, ::strnlen(shape.name, sizeof(shape.name)));
+    if (!is_row_array(ivfadc_description, name.c_str())) return old_.write_quantizer(shape, offset, bytes);
     old_.rows = shape.rows;
     if (shape.rows > most_sample) throw BadRequest("a sample of too many rows");
-    const std::string name(shape.name, ::strnlen(shape.name, sizeof(shape.name)));
     const std::vector<ArrayShape> known = old_.shapes();
     const ArrayShape* expected = find_array(known, name.c_str());
     if (expected == nullptr) throw BadRequest("an array that the index has no use for");

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
-#include "methods/given_arrays.h"
 #include "methods/ivfadc/build_steps.h"
+#include "methods/ivfadc/row_store.h"
 #include "methods/stepped_builder.h"
 #include "numeric/kmeans.h"
 
@@ -18,39 +17,22 @@ namespace
 
 constexpr std::size_t step_rows = 8192;
 
-class IvfadcMergeBuilder : public ArraysBuilder<IvfadcArrays>
+class IvfadcMergeBuilder : public MergeArraysBuilder<IvfadcArrays>
 {
 public:
-    IvfadcMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
+    IvfadcMergeBuilder(const IndexShape& shape, const ParameterList& options)
+        : MergeArraysBuilder(shape,
+                             IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), shape.dimensions))
     {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-        made_.dimensions = shape.dimensions;
-        made_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), shape.dimensions);
-        made_.make_quantizer_room();
-        given_.emplace(made_.quantizer_shapes());
     }
 
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
-    std::vector<ArrayShape> arrays() const override;
 
 private:
     void check_given();
     void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
-
-    IndexShape shape_;
-    std::optional<GivenArrays> given_;
 };
-
-// The arrays of the new rows, and "half_scale", whose error they may raise.
-std::vector<ArrayShape> IvfadcMergeBuilder::arrays() const
-{
-    std::vector<ArrayShape> shapes = made_.shapes();
-    std::erase_if(shapes, [](const ArrayShape& array) {
-        return !is_ivfadc_row_array(array) && !is_named(array, array_half_scale);
-    });
-    return shapes;
-}
 
 void IvfadcMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
@@ -108,11 +90,7 @@ void IvfadcMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, Thr
     IvfadcBuildSteps steps;
     if (made_.options.byte_codes) steps.encode_bytes(input, made_);
     if (made_.options.product_codes) steps.encode_products(input, made_);
-    if (made_.options.keeps_full()) made_.vectors = input.vectors();
-    if (!made_.stores_half()) return;
-    input.report("measuring half vectors", 0, made_.rows);
-    made_.half.measure(input.vectors(), pool, progress.cancel);
-    steps.keep_halves(input, made_);
+    keep_vectors(steps, input);
 }
 
 }  // namespace

@@ -146,7 +146,6 @@ IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& opt
       centroids_(lists_of(arrays) * shape.dimensions),
       lists_(lists_of(arrays), rows_)
 {
-    if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_of(arrays), dimensions_);
     store_ = make_store(metric_, dimensions_, rows_, options_, centroids_, proposer_.rows());
     values_by_list_ = !options_.keeps_half() && !options_.keeps_full();

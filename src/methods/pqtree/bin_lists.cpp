@@ -16,10 +16,12 @@ BinLists::BinLists(const TreeShape& tree, std::span<const std::uint8_t> codes, s
     pool.parallel_for(row_at_.size(), 65536, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {
             const std::uint8_t* code = codes.data() + row * stride;
+            std::uint16_t leaves[most_tree_parts];
             for (std::size_t part = 0; part < tree.parts; ++part) {
-                if (leaf_of(code, part) >= tree.leaves()) throw BadRequest("a row is in a leaf that does not exist");
+                leaves[part] = leaf_of(code, part);
+                if (leaves[part] >= tree.leaves()) throw BadRequest("a row is in a leaf that does not exist");
             }
-            bin_of_row[row] = bin_of_code(code, tree);
+            bin_of_row[row] = bin_of(leaves, tree.parts, tree.leaves());
         }
     });
     filled_.assign(slots_.slots / 64 + 1, 0);

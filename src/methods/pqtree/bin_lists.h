@@ -1,5 +1,4 @@
-// The rows of each slot (BinSlots), and the positions of rows in the order of slots: the lists of a mirror (CSR). The
-// rows of a bin are consecutive, also where other bins share its slot.
+// The rows of each slot, in the order of BinSlots (tree.h): the lists of a mirror of the CPU (CSR).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,7 @@ struct PositionRange {
 class BinLists
 {
 public:
-    // Orders rows by slot, by bin within a slot, and by number within a bin. codes [rows][stride]. Throws BadRequest
-    // for a leaf that does not exist.
+    // codes [rows][stride]. Throws BadRequest for a leaf that does not exist.
     BinLists(const TreeShape& tree, std::span<const std::uint8_t> codes, std::size_t stride, ThreadPool& pool);
 
     const BinSlots& slots() const { return slots_; }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "methods/given_arrays.h"
+#include "methods/arrays.h"
 
 namespace pgwarp
 {
@@ -44,11 +44,6 @@ bool are_finite(std::span<const float> values)
 }
 
 }  // namespace
-
-bool is_pqtree_row_array(const ArrayShape& array)
-{
-    return is_named(array, array_tree_codes) || is_named(array, array_half) || is_named(array, array_vectors);
-}
 
 void require_pqtree_arrays(std::span<const ArrayShape> arrays, const TreeOptions& options, std::size_t rows,
                            std::size_t dimensions)

@@ -48,28 +48,8 @@ struct TreeArrays {
     void check_quantizer();
 };
 
-// Whether an array of this name holds rows.
-bool is_pqtree_row_array(const ArrayShape& array);
-
 // Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
 void require_pqtree_arrays(std::span<const ArrayShape> arrays, const TreeOptions& options, std::size_t rows,
                            std::size_t dimensions);
-
-// The leaf of a part in a row of `codes`.
-inline std::uint16_t leaf_of(const std::uint8_t* code, std::size_t part)
-{
-    return static_cast<std::uint16_t>(code[2 * part] | code[2 * part + 1] << 8);
-}
-inline void set_leaf(std::uint8_t* code, std::size_t part, std::uint16_t leaf)
-{
-    code[2 * part] = static_cast<std::uint8_t>(leaf);
-    code[2 * part + 1] = static_cast<std::uint8_t>(leaf >> 8);
-}
-inline std::uint64_t bin_of_code(const std::uint8_t* code, const TreeShape& tree)
-{
-    std::uint64_t bin = 0;
-    for (std::size_t part = 0; part < tree.parts; ++part) bin = bin * tree.leaves() + leaf_of(code, part);
-    return bin;
-}
 
 }  // namespace pgwarp

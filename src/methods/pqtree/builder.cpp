@@ -24,27 +24,15 @@ float recall_of_candidates(const Calibration& curve)
 class TreeBuilder : public SteppedBuilder<TreeArrays, TreeBuildSteps, TreeBuildInput>
 {
 public:
-    TreeBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<TreeBuildSteps> device)
-        : SteppedBuilder(shape, std::move(device)), asked_(options)
-    {
-        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
-        // Invalid options are refused before rows come.
-        made_.options = TreeOptions::resolve(asked_, 0, shape.dimensions);
-    }
+    using SteppedBuilder::SteppedBuilder;
 
 private:
     void run_steps(TreeBuildSteps& steps, const TreeBuildInput& input) override;
     void calibrate(TreeBuildSteps& steps, const TreeBuildInput& input);
-
-    ParameterList asked_;
 };
 
 void TreeBuilder::run_steps(TreeBuildSteps& steps, const TreeBuildInput& input)
 {
-    made_ = {};
-    made_.rows = input.rows.size();
-    made_.dimensions = shape_.dimensions;
-    made_.options = TreeOptions::resolve(asked_, made_.rows, made_.dimensions);
     steps.begin(input);
     steps.train_tree(input, made_);
     steps.choose_lines(input, made_);

@@ -17,7 +17,6 @@ public:
     TreeCalibrator(const IndexShape& shape, const ParameterList& options)
         : Recalibrator(static_cast<Metric>(shape.metric), shape.dimensions), metric_(static_cast<Metric>(shape.metric))
     {
-        if (metric_ == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
         index_.dimensions = shape.dimensions;
         index_.options = TreeOptions::resolve(options, 0, shape.dimensions);
         if (!index_.options.keeps_vectors())

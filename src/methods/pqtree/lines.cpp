@@ -331,35 +331,6 @@ void decode_lines(const ProductTree& tree, const LineTable& table, const std::ui
     }
 }
 
-LineErrors line_errors(const ProductTree& tree, const LineTable& table, std::span<const float> rows)
-{
-    const std::size_t dimensions = tree.shape.dimensions;
-    const std::size_t count = rows.size() / dimensions;
-    LineErrors mean;
-    if (count == 0) return mean;
-    std::vector<std::uint8_t> codes(count * line_code_bytes(table.shape));
-    encode_lines(tree, table, rows, line_code_bytes(table.shape), codes.data(), caller_alone());
-    std::vector<float> decoded(dimensions);
-    for (std::size_t i = 0; i < count; ++i) {
-        decode_lines(tree, table, codes.data() + i * line_code_bytes(table.shape), decoded.data());
-        for (std::size_t d = 0; d < dimensions; ++d) {
-            const double error = double{rows[i * dimensions + d]} - decoded[d];
-            mean.of_table += error * error / static_cast<double>(count);
-        }
-    }
-    const std::vector<Ends> pairs = all_pairs(tree.shape.k1);
-    for (std::size_t number = 0; number < table.shape.line_parts; ++number) {
-        const LinePart part(tree, table.shape, number);
-        const std::vector<float> columns = part.columns_of(rows, dimensions);
-        std::vector<float> errors(pairs.size());
-        for (std::size_t i = 0; i < count; ++i) {
-            line_errors(pack_lines(part, pairs), columns.data() + i * part.width, 1, 1, errors.data());
-            mean.of_all_pairs += double{*std::ranges::min_element(errors)} / static_cast<double>(count);
-        }
-    }
-    return mean;
-}
-
 std::vector<float> line_lengths(const ProductTree& tree, const LineTable& table, Metric metric)
 {
     const std::size_t lines = table.shape.lines();

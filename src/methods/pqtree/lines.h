@@ -58,14 +58,6 @@ struct LineTable {
 LineTable choose_lines(const ProductTree& tree, std::size_t line_parts, std::span<const float> rows, ThreadPool& pool,
                        const CancelToken* cancel = nullptr);
 
-// Returns the mean squared error of the projection to the nearest line, of rows [count][dimensions]: of the table, or
-// of all pairs of centroids without rounding of lambda.
-struct LineErrors {
-    double of_table = 0;
-    double of_all_pairs = 0;
-};
-LineErrors line_errors(const ProductTree& tree, const LineTable& table, std::span<const float> rows);
-
 // Codes of rows: for each the lines [line_parts], then the places [line_parts].
 inline std::size_t line_code_bytes(const LineShape& shape)
 {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "methods/pqtree/bin_choice.h"
-#include "methods/pqtree/line_kernels.h"
+#include "methods/pqtree/search_kernels.h"
 
 namespace pgwarp
 {
@@ -39,10 +39,10 @@ float orderable(float score)
 void pack(const std::vector<float>& level, std::size_t dimensions, std::size_t first, std::size_t count,
           std::size_t begin, std::size_t width, float* out)
 {
-    constexpr std::size_t block = PackedLines::block;
     for (std::size_t i = 0; i < count; ++i) {
         for (std::size_t d = 0; d < width; ++d)
-            out[i / block * block * width + d * block + i % block] = level[(first + i) * dimensions + begin + d];
+            out[i / packed_block * packed_block * width + d * packed_block + i % packed_block] =
+                level[(first + i) * dimensions + begin + d];
     }
 }
 
@@ -94,25 +94,14 @@ CpuProposer::CpuProposer(Metric metric, const TreeOptions& options, const Produc
                          std::span<const std::uint8_t> codes, ThreadPool& pool)
     : squared_(tree_metric(metric) == Metric::l2),
       shape_(lines.shape),
-      padded_k1_(blocks_of(tree.shape.k1) * PackedLines::block),
-      padded_k2_(blocks_of(tree.shape.k2) * PackedLines::block),
-      padded_parts_(padded_line_parts(lines.shape.line_parts)),
+      padded_k1_(padded(tree.shape.k1)),
+      padded_k2_(padded(tree.shape.k2)),
+      padded_parts_(padded(lines.shape.line_parts)),
       lists_(tree.shape, codes, options.code_bytes(), pool)
 {
     pack_tree(tree);
     const std::vector<float> lengths = line_lengths(tree, lines, tree_metric(metric));
-    for (std::size_t number = 0; number < shape_.line_parts; ++number) {
-        LineArrays part(shape_.lines());
-        for (std::size_t i = 0; i < shape_.lines(); ++i) {
-            const std::size_t line = number * shape_.lines() + i;
-            part.from[i] = static_cast<std::int32_t>(lines.end(line, 0));
-            part.to[i] = static_cast<std::int32_t>(lines.end(line, 1));
-            part.first[i] = lines.places[2 * line];
-            part.step[i] = lines.places[2 * line + 1];
-            part.length[i] = lengths[line];
-        }
-        arrays_.push_back(std::move(part));
-    }
+    for (std::size_t number = 0; number < shape_.line_parts; ++number) arrays_.emplace_back(lines, number, lengths);
     pack_codes(options, lines, lengths, codes, pool);
 }
 
@@ -158,9 +147,8 @@ void CpuProposer::score_centroids(const float* query, Workspace& space) const
 {
     space.centroid_scores.resize(shape_.line_parts * padded_k1_);
     for (std::size_t number = 0; number < shape_.line_parts; ++number) {
-        score_packed(squared_, level1_.data() + shape_.begin(number) * padded_k1_, padded_k1_ / PackedLines::block,
-                     shape_.width(number), query + shape_.begin(number),
-                     space.centroid_scores.data() + number * padded_k1_);
+        score_packed(squared_, level1_.data() + shape_.begin(number) * padded_k1_, shape_.tree.k1, shape_.width(number),
+                     query + shape_.begin(number), space.centroid_scores.data() + number * padded_k1_);
     }
 }
 
@@ -196,8 +184,8 @@ void CpuProposer::descend_part(const float* query, std::size_t part, std::size_t
     const std::size_t floats = tree.width(part) * padded_k2_;
     for (std::size_t i = 0; i < width; ++i) {
         const std::uint32_t c = space.order[i];
-        score_packed(squared_, level2_.data() + tree.begin(part) * tree.k1 * padded_k2_ + c * floats,
-                     padded_k2_ / PackedLines::block, tree.width(part), query + tree.begin(part), scores.data());
+        score_packed(squared_, level2_.data() + tree.begin(part) * tree.k1 * padded_k2_ + c * floats, tree.k2,
+                     tree.width(part), query + tree.begin(part), scores.data());
         for (std::size_t j = 0; j < tree.k2; ++j)
             leaves.push_back(ordered_key(orderable(scores[j]), static_cast<std::uint32_t>(c * tree.k2 + j)));
     }

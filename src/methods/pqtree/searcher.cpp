@@ -71,7 +71,6 @@ std::size_t rows_of(std::span<const ArrayShape> arrays)
 TreeSearcher::TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
     : metric_(static_cast<Metric>(shape.metric))
 {
-    if (metric_ == Metric::l1) throw BadRequest("pqtree knows no L1 distance");
     index_.dimensions = shape.dimensions;
     index_.rows = rows_of(arrays);
     index_.options = TreeOptions::resolve(options, index_.rows, shape.dimensions);

@@ -83,9 +83,20 @@ PGWARP_HOST_DEVICE inline std::uint64_t bin_of(const Leaf* leaves, std::size_t p
     return bin;
 }
 
+// The leaf of a part in a row of `codes` (pqtree.h).
+PGWARP_HOST_DEVICE inline std::uint16_t leaf_of(const std::uint8_t* code, std::size_t part)
+{
+    return static_cast<std::uint16_t>(code[2 * part] | code[2 * part + 1] << 8);
+}
+inline void set_leaf(std::uint8_t* code, std::size_t part, std::uint16_t leaf)
+{
+    code[2 * part] = static_cast<std::uint8_t>(leaf);
+    code[2 * part + 1] = static_cast<std::uint8_t>(leaf >> 8);
+}
+
 // Maps bins to slots: a mirror has one list of rows for each slot. There are as many slots as bins where bins are few
-// beside the rows; otherwise a power of two, to which bins are hashed. The rows of bins that share a slot are in one
-// list, those of a bin side by side.
+// beside the rows; otherwise a power of two, to which bins are hashed. On every device the positions of rows ascend by
+// (slot, bin, number of the row): the rows of a bin are side by side, also where other bins share its slot.
 struct BinSlots {
     std::uint64_t slots = 1;
     bool hashed = false;

@@ -8,16 +8,15 @@
 
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
+#include "postgres/am/compare_cost.h"
 #include "postgres/am/distance_bound.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
+#include "postgres/am/set_cost.h"
 #include "postgres/client/connection.h"
-#include "postgres/client/index_state.h"
 #include "postgres/types/any_vector.h"
 #include "protocol/calibration.h"
-#include "protocol/rungs.h"
-#include "protocol/similarity.h"
 
 extern "C" {
 #include "optimizer/clauses.h"
@@ -32,25 +31,10 @@ namespace pgwarp
 namespace
 {
 
-// The cost of comparing one dimension, in units of cpu_operator_cost, on a CPU, and the speed-up of a GPU. A row costs
-// row_dimensions more.
-constexpr double dimension_operators = 0.08;
-constexpr double gpu_speed_up = 400.0;
-constexpr double row_dimensions = 4.0;
 // An upper bound of the cost of comparing all rows, as a share of a sequential scan: the engine compares all rows in
 // less time than the scan takes to read them. PostgreSQL doesn't count the TOAST pages of wide vectors; for these the
 // bound is smaller than their comparisons.
 constexpr double most_of_sequential_scan = 0.5;
-// The comparison of a candidate that is a set costs as much as that of these rows: its elements lie elsewhere.
-constexpr double candidate_rows = 5.0;
-// Bytes of a row in the pages of an index of sets beside its elements, and of an element.
-constexpr double bytes_beside_elements = 20.0;
-constexpr double element_bytes = 8.0;
-// The elements of the sets in whose comparisons a method counts the comparison of signatures: the exact search of sets
-// costs as much as that of signatures where they have 240 elements.
-constexpr double signed_elements = 600.0;
-// Hash functions of an index of sets whose options give no number.
-constexpr double usual_functions = 226.0;
 // The cost of returning a row, in units of cpu_operator_cost: sorting, look-up and the check of its visibility.
 constexpr double row_operators = 100.0;
 // All rows are compared beyond exact_from rows. The usual effort of a search is enough for usual_rows.
@@ -142,59 +126,14 @@ Cost fetch_cost(PlannerInfo* root, const IndexPath* path, double rows)
     return pages * page_cost;
 }
 
-bool is_of_sets(ElementType element)
-{
-    return element == ElementType::set || element == ElementType::minhash_set;
-}
-
-// The number of elements of a usual row of sets, by the size of the index: statistics of the column tell nothing of
-// values out of line.
-double elements_of_set(const IndexOptInfo* info, double functions)
-{
-    const double bytes = static_cast<double>(info->pages) * BLCKSZ / Max(1.0, info->tuples);
-    return Max(1.0, (bytes - bytes_beside_elements - functions) / element_bytes);
-}
-
-// The cost of comparing rows of these dimensions in the engine.
-Cost compare_cost(double width)
-{
-    const double speed_up = engine_has_gpu() ? gpu_speed_up : 1.0;
-    return (width + row_dimensions) * dimension_operators * cpu_operator_cost / speed_up;
-}
-
-// The dimensions that comparing a row of the index counts as. The exact search of sets takes the longer the more
-// elements they have; that by signatures does not.
+// The dimensions that comparing a row of the index counts as.
 double compared_width(Relation index, const IndexOptInfo* info)
 {
     const KeyType key = index_key_type(index);
-    if (key.element == ElementType::set) return elements_of_set(info, 0);
-    if (key.element == ElementType::minhash_set) return signed_elements;
+    if (is_of_sets(key.element)) return compared_width_of_sets(key.element, info);
     if (key.list != nullptr) return key.list->width;
     const double width = index_dimensions(index);
     return key.element == ElementType::bit ? width / bits_of_word : width;
-}
-
-// The number of candidates that a search for `found` rows compares, by the settings of the session or by the index's
-// calibration.
-double expected_candidates(const MethodDescription& method, Relation index, const ParameterList& settings, double found)
-{
-    const auto set = static_cast<double>(settings.get(effort_parameter(method), 0));
-    if (set > 0) return Max(set, found);
-    const IndexState state = read_index_state(index);
-    const auto rows = static_cast<double>(state.rows);
-    if (state.rows <= rung_ends[max_rungs - 1]) return rows;
-    const auto wanted = static_cast<uint32>(Min(found, exact_from));
-    const EffortChoice choice = choose_effort(state.calibration, wanted, recall_asked(index));
-    return Min(rows, Max(found, static_cast<double>(choice.effort)));
-}
-
-// The cost of the candidates of a search by signatures of sets, which comes on top of comparing signatures.
-Cost candidate_cost(const MethodDescription& method, Relation index, const IndexOptInfo* info,
-                    const ParameterList& options, const ParameterList& settings, double found)
-{
-    const auto functions = static_cast<double>(options.get(option_hashes, 0));
-    const double width = elements_of_set(info, functions > 0 ? functions : usual_functions);
-    return expected_candidates(method, index, settings, found) * candidate_rows * compare_cost(width);
 }
 
 // The cost of the search for `found` rows, which comes before the first row. A search compares more rows when it has to
@@ -210,7 +149,7 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
     const ResultPromise promise = method.result_promise(input.options, index_metric(index));
     const bool searches_all = found > exact_from;
     const Cost candidates = is_of_sets(element) && !method.complete.has(element) && !searches_all
-                                ? candidate_cost(method, index, path->indexinfo, input.options, input.settings, found)
+                                ? candidate_cost(method, index, path->indexinfo, input, found)
                                 : 0;
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));

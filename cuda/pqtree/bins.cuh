@@ -215,7 +215,7 @@ __device__ void list_bins(const MirrorView& mirror, const BlockSpace& space, con
 template <int Threads>
 __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Buckets buckets, BlockState& state)
 {
-    constexpr int rounds = 4;
+    constexpr int rounds = 2;
     const std::uint32_t listed = state.listed;
     for (int round = 0;; ++round) {
         const std::uint32_t own = threadIdx.x < cut_buckets ? space.scratch[threadIdx.x] : 0;

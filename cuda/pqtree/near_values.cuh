@@ -17,7 +17,6 @@ namespace pgwarp::cuda::pqtree
 
 inline constexpr std::uint32_t piece_elements = 8;  // that a lane reads together
 inline constexpr std::uint32_t row_lanes = 16;      // lanes that share a row
-inline constexpr std::uint32_t rows_together = 4;   // rows of a lane that are read together
 inline constexpr std::uint32_t spare_rows = 16;     // fewer than that are not worth a choice
 
 // Whether near_rows() serves the rows of an index: their vectors are on the device, and a value depends on the row only
@@ -109,6 +108,7 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
                            std::uint32_t count, const NearSpace& space)
 {
     constexpr std::uint32_t at_once = Threads / row_lanes;
+    constexpr std::uint32_t rows_together = Threads > 256 ? 8 : 4;  // rows of a lane that are read together
     const std::uint32_t lane = threadIdx.x % row_lanes;
     // Twice the bound of a sum of that many terms in a lane, and over the lanes.
     const float relative = static_cast<float>(dimensions / row_lanes + 16) * 1.2e-7F;

@@ -144,7 +144,7 @@ __device__ std::uint32_t read_proposals(const RankJob& job, const RankSpace& spa
 {
     const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.stride;
     std::uint32_t count;
-    if (job.blocks > 1) {
+    if (Threads == few_threads && job.blocks > 1) {
         float bound;
         count = gather_keys<Threads>(job, space, query);
         count = keep_smallest<Threads>(space.gathered, count, job.wanted, job.wanted, *space.select, bound);

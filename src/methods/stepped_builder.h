@@ -83,7 +83,7 @@ public:
     SteppedBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<Steps> device)
         : shape_(shape), asked_(options), device_(std::move(device))
     {
-        resolve_options(0);
+        begin_arrays(0);
     }
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override
     {
@@ -101,26 +101,28 @@ public:
     }
 
 protected:
+    bool has_device() const { return device_ != nullptr; }
+    // Begins the arrays of `rows` rows with the options that were asked for.
+    void begin_arrays(std::size_t rows)
+    {
+        this->made_ = {};
+        this->made_.rows = rows;
+        this->made_.dimensions = shape_.dimensions;
+        this->made_.options = decltype(Arrays::options)::resolve(asked_, rows, shape_.dimensions);
+    }
     // Makes all arrays; their options and their size are known.
     virtual void run_steps(Steps& steps, const Input& input) = 0;
 
     IndexShape shape_;
+    ParameterList asked_;
 
 private:
-    void resolve_options(std::size_t rows)
-    {
-        this->made_.options = decltype(Arrays::options)::resolve(asked_, rows, shape_.dimensions);
-    }
     void make_arrays(Steps& steps, const Input& input)
     {
-        this->made_ = {};
-        this->made_.rows = input.rows.size();
-        this->made_.dimensions = shape_.dimensions;
-        resolve_options(this->made_.rows);
+        begin_arrays(input.rows.size());
         run_steps(steps, input);
     }
 
-    ParameterList asked_;
     std::unique_ptr<Steps> device_;
 };
 

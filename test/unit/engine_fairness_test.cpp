@@ -179,8 +179,8 @@ TEST_F(EngineFairness, AWideRequestIsCutAndAnsweredWhole)
     EXPECT_GE(status.widest_batch, wide / status.batches);
 }
 
-// More queries than the first width and its double: a batch of them was whole only if the width grew twice. Their time is
-// far below the aimed one even under a sanitizer.
+// More queries than the first width and its double: a batch of them was whole only if the width grew twice. Their time
+// is far below the aimed one even under a sanitizer.
 TEST_F(EngineFairness, CheapQueriesAreNotCut)
 {
     constexpr std::uint32_t cheap = 600;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "methods/pqtree/bin_choice.h"
 #include "methods/pqtree/pqtree.h"
 #include "methods/pqtree/proposer.h"
 #include "methods_fixture.h"
@@ -118,6 +119,63 @@ TEST(Pqtree, RefusesContradictions)
     EXPECT_THROW(build({{"k1", 1}}), BadRequest);
     EXPECT_THROW(build({{"k1", 256}, {"k2", 256}}), BadRequest);
     EXPECT_THROW(build({{"line_parts", 17}}), BadRequest);
+}
+
+// Bins take memory and time also where they are empty.
+TEST(Pqtree, HasTwoBinsForFiveRowsAtMost)
+{
+    for (const std::size_t rows : {20000, 40000, 100000, 150000, 1000000, 3000000, 100000000}) {
+        const auto bins = static_cast<double>(TreeOptions::resolve({}, rows, 128).tree(128).bins());
+        EXPECT_LE(bins, 0.4 * static_cast<double>(rows)) << rows;
+        EXPECT_GE(bins, 0.15 * static_cast<double>(rows)) << rows;
+    }
+}
+
+// More leaves than rows would cost memory and time, and find nothing.
+TEST(Pqtree, HasNoMoreLeavesThanRows)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(300, 12, 4);
+    const Index index(Method::pqtree, Metric::l2, 12, rows, make_list({{"k1", 256}, {"k2", 128}}), pool);
+    const ParameterList options = index.builder->effective_options();
+    EXPECT_EQ(options.get("k1", 0), 256);
+    EXPECT_EQ(options.get("k2", 0), 1);
+    const Index small(Method::pqtree, Metric::l2, 12, {rows.begin(), rows.begin() + 50 * 12},
+                      make_list({{"k1", 40}, {"k2", 9}, {"parts", 1}, {"line_parts", 4}}), pool);
+    EXPECT_EQ(small.builder->effective_options().get("k1", 0), 40);
+    EXPECT_EQ(small.builder->effective_options().get("k2", 0), 1);
+    EXPECT_EQ(small.search({rows.begin(), rows.begin() + 12}, 1, pool)[0][0].row, 0U);
+    // As many as asked for where there are rows.
+    const Index large(Method::pqtree, Metric::l2, 12, random_rows(3000, 12, 5), make_list({{"k1", 50}, {"k2", 60}}),
+                      pool);
+    EXPECT_EQ(large.builder->effective_options().get("k2", 0), 60);
+}
+
+// Codes are held once: two bytes for each of 16 line parts, 14 for the place among the bins, and the tree and its
+// lines.
+TEST(Pqtree, HoldsCodesOnce)
+{
+    ThreadPool pool(2);
+    constexpr std::size_t count = 20000;
+    const Index index(Method::pqtree, Metric::l2, 16, random_rows(count, 16, 6),
+                      make_list({{"refine", 0}, {"line_parts", 16}}), pool);
+    EXPECT_LT(index.searcher->memory_bytes(), 56 * count);
+}
+
+// The planner is to take ivfadc where there are both.
+TEST(Pqtree, CostsMoreThanIvfadc)
+{
+    for (const double rows : {1000.0, 100000.0, 1000000.0, 100000000.0}) {
+        const auto cost = [&](const MethodDescription& method, std::int64_t candidates) {
+            SearchCostInput input{};
+            input.rows = rows;
+            if (candidates > 0) input.settings.set("candidates", candidates);
+            return method.compared_rows(input);
+        };
+        EXPECT_GT(cost(pqtree_description, 0), cost(ivfadc_description, 0)) << rows;
+        EXPECT_LT(cost(pqtree_description, 0), rows) << rows;
+        EXPECT_LT(cost(pqtree_description, 1), cost(pqtree_description, 200)) << rows;
+    }
 }
 
 TEST(Pqtree, AnswersSmallAndDegenerateTables)
@@ -352,6 +410,21 @@ TEST(Pqtree, VisitsBinsInProportionToTheRows)
         found += std::ranges::count(proposed[q], nearest, &Candidate::row);
     }
     EXPECT_GE(found, 8U);
+
+    // Also while it visits bins a search may be cancelled.
+    const BinLists lists(arrays.options.tree(dimensions),
+                         {reinterpret_cast<const std::uint8_t*>(codes.data()), codes.size()},
+                         arrays.options.code_bytes(), pool);
+    LeafKeys leaves(4);
+    for (auto& part : leaves) {
+        for (std::uint32_t leaf = 0; leaf < 128; ++leaf) part.push_back(ordered_key(static_cast<float>(leaf), leaf));
+    }
+    BinChoice choice;
+    BinStatistics statistics;
+    CancelToken cancel;
+    std::vector<std::uint32_t> positions;
+    cancel.cancel();
+    EXPECT_THROW(choice.run(lists, 128, leaves, 100, {}, &cancel, statistics, positions), Cancelled);
 }
 
 }  // namespace

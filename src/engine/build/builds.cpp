@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
 #include "engine/mirror/row_checks.h"
 #include "engine/mirror/vectors.h"
+#include "methods/given_arrays.h"
+#include "protocol/build_sample.h"
 
 namespace pgwarp
 {
@@ -77,38 +80,51 @@ Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const Method
              const MethodFactory* second)
     : owner_(owner),
       shape_(request.shape),
+      expected_rows_(request.expected_rows),
       rows_(request.shape),
       builder_(maker_of(method, request.kind)(request.shape, request.options)),
-      second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr)
+      second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr),
+      streamed_(request.kind == BuildKind::whole ? make_streamed_rows(request.shape, *builder_) : nullptr)
 {
 }
 
-void Build::append(std::span<const Tid> tids, const RowView& rows)
+std::uint64_t Build::wanted_sample() const
+{
+    return streamed_ ? streamed_->wanted_sample(expected_rows_) : 0;
+}
+
+void Build::append(std::span<const Tid> tids, const RowView& rows, ThreadPool& pool)
 {
     std::shared_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("rows for a build that runs already");
     check_rows(shape_, rows);
-    // Dense rows are checked in the copy that the build keeps: the sender may still write to a shared buffer.
-    const std::span<float> vectors = rows_.append(tids, rows);
-    if (vectors.empty()) return;
     try {
-        const auto metric = static_cast<Metric>(shape_.metric);
-        if (keeps_halves(shape_)) {
-            check_vectors(metric, vectors, shape_.dimensions);
-        } else {
-            prepare_vectors(metric, vectors, shape_.dimensions);
-        }
+        streams() ? streamed_->append(tids, rows, cancel_, pool) : gather(tids, rows);
     } catch (...) {
         refused_ = true;
         throw;
     }
 }
 
-void Build::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+void Build::gather(std::span<const Tid> tids, const RowView& rows)
+{
+    // Dense rows are checked in the copy that the build keeps: the sender may still write to a shared buffer.
+    const std::span<float> vectors = rows_.append(tids, rows);
+    if (vectors.empty()) return;
+    const auto metric = static_cast<Metric>(shape_.metric);
+    if (keeps_halves(shape_)) {
+        check_vectors(metric, vectors, shape_.dimensions);
+    } else {
+        prepare_vectors(metric, vectors, shape_.dimensions);
+    }
+}
+
+void Build::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes, ThreadPool& pool)
 {
     std::unique_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("an array for a build that runs already");
-    builder_->give(shape, offset, bytes);
+    if (!streamed_ || rows_.size() > 0 || !streamed_->give(shape, bytes, cancel_, pool))
+        builder_->give(shape, offset, bytes);
 }
 
 void Build::close()
@@ -121,6 +137,10 @@ void Build::close()
 
 void Build::run_builder(const BuildProgress& progress, ThreadPool& pool)
 {
+    progress.report("sorting rows", 0, tids().size());
+    if (streams()) return streamed_->finish(progress, pool);
+    rows_.sort_by_tid(&pool);
+    cancel_.check();
     try {
         builder_->run(rows_, progress, pool);
     } catch (const std::bad_alloc&) {
@@ -136,25 +156,12 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
     try {
         BuildProgress reporter{paced(progress), &cancel_};
         cancel_.check();
-        reporter.report("sorting rows", 0, rows_.size());
-        rows_.sort_by_tid(&pool);
-        cancel_.check();
         run_builder(reporter, pool);
         BuildOutcome outcome;
-        outcome.rows = rows_.size();
+        outcome.rows = tids().size();
         outcome.calibration = builder_->calibration();
         outcome.options = builder_->effective_options();
-        const std::vector<ArrayShape> methods = builder_->arrays();
-        if (!has_array(methods, array_tid_block)) {
-            arrays_.push_back(make_array_shape(array_tid_block, ArrayType::u32, rows_.size(), 1));
-            arrays_.push_back(make_array_shape(array_tid_offset, ArrayType::u16, rows_.size(), 1));
-            if (shape_.attribute_count > 0) {
-                arrays_.push_back(
-                    make_array_shape(array_attributes, ArrayType::u64, rows_.size(), shape_.attribute_count));
-            }
-            own_arrays_ = arrays_.size();
-        }
-        arrays_.insert(arrays_.end(), methods.begin(), methods.end());
+        collect_arrays();
         outcome.arrays = arrays_;
         phase_ = Phase::done;
         return outcome;
@@ -164,10 +171,24 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
     }
 }
 
+void Build::collect_arrays()
+{
+    const std::vector<ArrayShape> methods = builder_->arrays();
+    const std::size_t rows = tids().size();
+    if (!has_array(methods, array_tid_block)) {
+        arrays_.push_back(make_array_shape(array_tid_block, ArrayType::u32, rows, 1));
+        arrays_.push_back(make_array_shape(array_tid_offset, ArrayType::u16, rows, 1));
+        if (shape_.attribute_count > 0)
+            arrays_.push_back(make_array_shape(array_attributes, ArrayType::u64, rows, shape_.attribute_count));
+        own_arrays_ = arrays_.size();
+    }
+    arrays_.insert(arrays_.end(), methods.begin(), methods.end());
+}
+
 // Serves the row addresses from the rows, whose order the builder keeps.
 void Build::read_tids(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const
 {
-    const std::span<const Tid> tids = rows_.tids();
+    const std::span<const Tid> tids = this->tids();
     const std::uint32_t width = array_type_bytes(array.type);
     std::size_t done = 0;
     while (done < out.size()) {
@@ -210,6 +231,20 @@ std::uint64_t Builds::begin(std::uint64_t owner, const BuildBeginRequest& reques
     std::lock_guard lock(mutex_);
     builds_.emplace(token, std::move(build));
     return token;
+}
+
+void Builds::append(Build& build, std::span<const Tid> tids, const RowView& rows)
+{
+    std::optional<BusyPoll::Work> work;
+    if (build.streams()) work.emplace(busy_poll_, pool_.threads());
+    build.append(tids, rows, pool_);
+}
+
+void Builds::give(Build& build, const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    std::optional<BusyPoll::Work> work;
+    if (is_named(shape, array_sample_of)) work.emplace(busy_poll_, pool_.threads());
+    build.give(shape, offset, bytes, pool_);
 }
 
 std::shared_ptr<Build> Builds::find(std::uint64_t token)

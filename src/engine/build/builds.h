@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/build/streamed_rows.h"
 #include "engine/server/busy_poll.h"
 #include "engine/server/error.h"
 #include "methods/method.h"
@@ -46,11 +47,15 @@ public:
     std::uint64_t owner() const { return owner_; }
     const IndexShape& shape() const { return shape_; }
     void cancel() { cancel_.cancel(); }
+    // Whether rows are encoded as they come.
+    bool streams() const { return streamed_ && streamed_->is_trained(); }
 
+    // The number of rows of a sample on which the builder wants to be trained before rows come; 0: none.
+    std::uint64_t wanted_sample() const;
     // Checks the rows and adds them; from any thread, until the run begins. Throws BadRequest.
-    void append(std::span<const Tid> tids, const RowView& rows);
-    // Takes a piece of an array of the index that is extended. From any thread. Throws BadRequest.
-    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
+    void append(std::span<const Tid> tids, const RowView& rows, ThreadPool& pool);
+    // Takes a piece of an array of the index that is extended, or of the sample. From any thread. Throws BadRequest.
+    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes, ThreadPool& pool);
     // Closes the collecting phase; throws BadRequest when it is closed, or rows were refused.
     void close();
     // Runs the build after close(). Throws the exceptions of the builder.
@@ -60,6 +65,9 @@ public:
 
 private:
     enum class Phase { collecting, running, done, failed };
+    void gather(std::span<const Tid> tids, const RowView& rows);
+    std::span<const Tid> tids() const { return streams() ? streamed_->tids() : rows_.tids(); }
+    void collect_arrays();
     void run_builder(const BuildProgress& progress, ThreadPool& pool);
     void read_own(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
     void read_tids(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
@@ -70,9 +78,11 @@ private:
     std::shared_mutex phase_mutex_;  // shared by append()
     std::atomic<Phase> phase_{Phase::collecting};
     std::atomic<bool> refused_{false};  // refused rows lie among the others
-    RowBuffer rows_;
+    const std::uint64_t expected_rows_;
+    RowBuffer rows_;  // none where they stream
     std::unique_ptr<Builder> builder_;
     std::unique_ptr<Builder> second_;
+    std::unique_ptr<StreamedRows> streamed_;  // null: the builder gets its rows gathered
     std::vector<ArrayShape> arrays_;
     std::size_t own_arrays_ = 0;  // the first ones: addresses and attributes, which the engine serves itself
 };
@@ -85,6 +95,9 @@ public:
 
     std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
                         const MethodFactory* second);
+    // As the functions of the build. While rows are encoded or a builder is trained, no thread polls.
+    void append(Build& build, std::span<const Tid> tids, const RowView& rows);
+    void give(Build& build, const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
     // Throws UnknownBuild.
     std::shared_ptr<Build> find(std::uint64_t token);
     std::shared_ptr<Build> find_owned(std::uint64_t token, std::uint64_t owner);

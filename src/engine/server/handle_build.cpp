@@ -2,6 +2,8 @@
 #include <cstring>
 
 #include "engine/server/handlers.h"
+#include "methods/given_arrays.h"
+#include "protocol/build_sample.h"
 
 namespace pgwarp
 {
@@ -44,6 +46,15 @@ Rows locate_rows(IoThread& thread, const Request& request, const BuildRowsMessag
     return {as_tids(tids.bytes), block, part.bytes, tids.mapping};
 }
 
+void reply_begun(IoThread& thread, const Request& request, const BuildBeginRequest& begin, const MethodFactory& method,
+                 const MethodFactory* second)
+{
+    Builds& builds = thread.engine().builds;
+    const BuildBeginReply reply{builds.begin(request.connection->id(), begin, method, second)};
+    const BuildSample sample{builds.find(reply.token)->wanted_sample()};
+    thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply), as_bytes(sample));
+}
+
 void reply_outcome(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id,
                    const BuildOutcome& outcome)
 {
@@ -66,14 +77,12 @@ void handle_build_begin(IoThread& thread, const Request& request)
         // compares its sample no faster than rows arrive.
         const MethodFactory& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
         if (maker_of(method, begin.kind) == nullptr) throw BadRequest("an index of this method knows no such build");
-        const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};
-        return thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
+        return reply_begun(thread, request, begin, method, nullptr);
     }
     const MethodFactory& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
     const MethodFactory* second =
         on_cuda ? &thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda) : nullptr;
-    const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, second)};
-    thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
+    reply_begun(thread, request, begin, method, second);
 }
 
 void handle_build_rows(IoThread& thread, const Request& request)
@@ -81,9 +90,11 @@ void handle_build_rows(IoThread& thread, const Request& request)
     const BuildRowsMessage message = decode_build_rows(request.payload);
     const auto build = thread.engine().builds.find(message.request.token);
     const Rows rows = locate_rows(thread, request, message, build->shape());
-    thread.run_exclusive(request, rows.bytes.size() <= little, [build, rows] {
+    // Rows that stream are encoded, which takes much longer than a copy.
+    const bool brief = rows.bytes.size() <= little && !build->streams();
+    thread.run_exclusive(request, brief, [&builds = thread.engine().builds, build, rows] {
         std::vector<std::uint64_t> copy;
-        build->append(rows.tids, safe_rows(rows.block, rows.bytes, copy));
+        builds.append(*build, rows.tids, safe_rows(rows.block, rows.bytes, copy));
         return std::vector<std::byte>();
     });
 }
@@ -92,8 +103,9 @@ void handle_build_array(IoThread& thread, const Request& request)
 {
     const BuildArrayMessage message = decode_build_array(request.payload);
     const auto build = thread.engine().builds.find_owned(message.request.token, request.connection->id());
-    thread.run_exclusive(request, message.data.size() <= little, [build, message] {
-        build->give(message.request.shape, message.request.offset, message.data);
+    const bool brief = message.data.size() <= little && !is_named(message.request.shape, array_sample_of);
+    thread.run_exclusive(request, brief, [&builds = thread.engine().builds, build, message] {
+        builds.give(*build, message.request.shape, message.request.offset, message.data);
         return std::vector<std::byte>();
     });
 }

@@ -65,7 +65,7 @@ private:
     {
         index_.decode(row, stored, out);
     }
-    Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) const override
+    Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) override
     {
         return IvfadcCalibration{index_.options, metric_, index_.centroids, index_.list_of_row, sample}.run(progress,
                                                                                                             pool);

@@ -32,7 +32,8 @@ std::uint32_t* write_range(std::uint32_t begin, std::uint32_t end, std::uint32_t
 }  // namespace
 
 bool BinChoice::run(const BinLists& lists, std::size_t leaves_of_part, LeafKeys& leaves, std::size_t candidates,
-                    RowBitmap dead, BinStatistics& statistics, std::vector<std::uint32_t>& positions)
+                    RowBitmap dead, const CancelToken* cancel, BinStatistics& statistics,
+                    std::vector<std::uint32_t>& positions)
 {
     std::size_t all = 1;
     for (const auto& part : leaves) all = std::min(all * part.size(), most_bins);
@@ -47,7 +48,7 @@ bool BinChoice::run(const BinLists& lists, std::size_t leaves_of_part, LeafKeys&
     for (;;) {
         order_bins(leaves_of_part, leaves, std::min(wanted, most), most);
         statistics.bins_visited.fetch_add(nearest_.count, std::memory_order_relaxed);
-        const std::size_t live = visit_bins(lists, dead);
+        const std::size_t live = visit_bins(lists, dead, cancel);
         if (live >= candidates && dead.empty()) {
             const float per_row = static_cast<float>(nearest_.count) / static_cast<float>(live + 1);
             statistics.bins_per_row.store(per_row, std::memory_order_relaxed);
@@ -97,7 +98,7 @@ void BinChoice::order_bins(std::size_t leaves_of_part, LeafKeys& leaves, std::si
 }
 
 // Collects the bins with rows; returns the number of these rows that live.
-std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead)
+std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead, const CancelToken* cancel)
 {
     // Most bins are empty. A bit of each slot tells so, and caches hold these bits. Without branches the loads of one
     // bin do not wait for those of another.
@@ -107,6 +108,7 @@ std::size_t BinChoice::visit_bins(const BinLists& lists, RowBitmap dead)
     const auto visit = [&](const auto& slot_of) {
         const RankedLeaf* last = ranked_.back().data();
         for (const BinRun& run : nearest_.runs) {
+            if (cancel != nullptr) cancel->check();
             for (std::uint32_t j = 0; j < run.end; ++j) {
                 const std::uint64_t bin = run.first + last[j].leaf;
                 scores_[count] = run.score + last[j].score;

@@ -26,9 +26,10 @@ class BinChoice
 public:
     // Lists the positions of the live rows of the nearest bins: whole bins in order of (score, slot), until they hold
     // `candidates` live rows, or all bins of these leaves. Reorders `leaves`. Returns false where the rows lie in more
-    // bins than a search visits.
+    // bins than a search visits. Throws Cancelled.
     bool run(const BinLists& lists, std::size_t leaves_of_part, LeafKeys& leaves, std::size_t candidates,
-             RowBitmap dead, BinStatistics& statistics, std::vector<std::uint32_t>& positions);
+             RowBitmap dead, const CancelToken* cancel, BinStatistics& statistics,
+             std::vector<std::uint32_t>& positions);
 
 private:
     struct FilledBin {
@@ -40,7 +41,7 @@ private:
 
     void sort_leaves(LeafKeys& leaves);
     void order_bins(std::size_t leaves_of_part, LeafKeys& leaves, std::size_t wanted, std::size_t most);
-    std::size_t visit_bins(const BinLists& lists, RowBitmap dead);
+    std::size_t visit_bins(const BinLists& lists, RowBitmap dead, const CancelToken* cancel);
     void list_nearest(const BinLists& lists, std::size_t candidates, RowBitmap dead,
                       std::vector<std::uint32_t>& positions);
 

@@ -9,13 +9,32 @@
 namespace pgwarp
 {
 
+std::size_t tree_training_sample(const TreeShape& shape)
+{
+    return std::max(rows_per_leaf * shape.leaves(), rows_per_centroid * shape.k1);
+}
+
+void encode_rows(const TreeArrays& arrays, std::span<const float> rows, std::uint8_t* codes, ThreadPool& pool,
+                 const CancelToken* cancel)
+{
+    const TreeOptions& options = arrays.options;
+    const std::size_t stride = options.code_bytes();
+    const std::size_t count = rows.size() / arrays.dimensions;
+    std::vector<std::uint16_t> leaves(count * options.parts);
+    assign_leaves(arrays.tree, rows, leaves, pool, cancel);
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t part = 0; part < options.parts; ++part)
+            set_leaf(codes + i * stride, part, leaves[i * options.parts + part]);
+    }
+    encode_lines(arrays.tree, arrays.lines, rows, stride, codes + options.line_offset(), pool, cancel);
+}
+
 void TreeBuildSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
 {
     input.report("training tree", 0, 1);
     const TreeShape shape = arrays.options.tree(arrays.dimensions);
-    const std::vector<float> sample = gather_rows(
-        input.vectors().data(), arrays.dimensions,
-        sample_rows(arrays.rows, std::max(rows_per_leaf * shape.leaves(), rows_per_centroid * shape.k1), tree_seed));
+    const std::vector<float> sample = gather_rows(input.vectors().data(), arrays.dimensions,
+                                                  sample_rows(arrays.rows, tree_training_sample(shape), tree_seed));
     arrays.tree =
         pgwarp::train_tree(shape, sample, tree_seed, input.pool, input.progress.cancel,
                            [&](std::size_t done, std::size_t total) { input.report("training tree", done, total); });
@@ -32,21 +51,13 @@ void TreeBuildSteps::choose_lines(const TreeBuildInput& input, TreeArrays& array
 
 void TreeBuildSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
 {
-    const TreeOptions& options = arrays.options;
-    const std::size_t stride = options.code_bytes();
+    const std::size_t stride = arrays.options.code_bytes();
     arrays.codes.resize(arrays.rows * stride);
-    std::vector<std::uint16_t> leaves(std::min(encode_step, arrays.rows) * options.parts);
     for (std::size_t first = 0; first < arrays.rows; first += encode_step) {
         input.report("encoding rows", first, arrays.rows);
         const std::size_t count = std::min(encode_step, arrays.rows - first);
-        const auto rows = input.vectors().subspan(first * arrays.dimensions, count * arrays.dimensions);
-        std::uint8_t* codes = arrays.codes.data() + first * stride;
-        assign_leaves(arrays.tree, rows, std::span(leaves).first(count * options.parts), input.pool);
-        for (std::size_t i = 0; i < count; ++i) {
-            for (std::size_t part = 0; part < options.parts; ++part)
-                set_leaf(codes + i * stride, part, leaves[i * options.parts + part]);
-        }
-        encode_lines(arrays.tree, arrays.lines, rows, stride, codes + options.line_offset(), input.pool);
+        pgwarp::encode_rows(arrays, input.vectors().subspan(first * arrays.dimensions, count * arrays.dimensions),
+                            arrays.codes.data() + first * stride, input.pool, input.progress.cancel);
     }
 }
 

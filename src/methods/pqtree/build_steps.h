@@ -20,6 +20,13 @@ inline constexpr std::size_t rows_per_leaf = 40;
 inline constexpr std::size_t rows_per_centroid = 128;
 inline constexpr std::size_t encode_step = 8192;  // rows that are encoded at a time
 
+// Returns the number of rows that train a tree.
+std::size_t tree_training_sample(const TreeShape& shape);
+
+// Writes the codes [rows][options.code_bytes()] of rows by the tree and the lines of `arrays`. Throws Cancelled.
+void encode_rows(const TreeArrays& arrays, std::span<const float> rows, std::uint8_t* codes, ThreadPool& pool,
+                 const CancelToken* cancel);
+
 // The input of every step.
 struct TreeBuildInput {
     const IndexShape& shape;

@@ -23,6 +23,8 @@ constexpr std::size_t fewest_measured = 64;
 constexpr std::size_t all_measured_up_to = 700;  // candidates
 // More candidates are not worth measuring. A few queries that miss nothing prove no more for ten rows.
 constexpr float enough_recall[4] = {0, 0.995F, 0.9985F, 0.95F};
+// Where some of the candidates do not reach this recall, line codes order rows badly.
+constexpr float usual_recall = 0.95F;
 
 // Returns the number of proposals that vectors rank in a search for k rows: the index's own, or the heap's.
 std::size_t ranked_for(const TreeOptions& options, std::size_t rows, std::int64_t effort, std::uint32_t k)
@@ -81,6 +83,14 @@ Calibration with_nearest(Calibration curve)
     return curve;
 }
 
+// Returns the recall of the last effort that does not take all rows: of ten rows, or of one in a very small index.
+float recall_of_candidates(const Calibration& curve)
+{
+    if (curve.count < 2) return 1;
+    const float* recall = curve.points[curve.count - 2].recall;
+    return recall[1] >= 0 ? recall[1] : recall[0];
+}
+
 constexpr std::uint32_t no_row = 0xffffffff;
 
 // The numbers of rows in a list, by open addressing.
@@ -114,6 +124,21 @@ private:
 std::size_t tree_calibration_sample(std::size_t rows)
 {
     return std::clamp(rows / rows_per_sampled, fewest_sampled, most_sampled);
+}
+
+TreeMeasurement measure_tree(const TreeOptions& options, const TreeProposer& proposer, std::size_t rows,
+                             const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool)
+{
+    const auto with_share = [&](std::size_t share) {
+        TreeOptions ranking = options;
+        ranking.ranked_share = share;
+        return TreeMeasurement{TreeCalibration{ranking, proposer, rows, sample}.run(progress, pool), share};
+    };
+    const TreeMeasurement usual = with_share(usual_ranked_share);
+    if (!options.keeps_vectors() || recall_of_candidates(usual.curve) >= usual_recall) return usual;
+    // Vectors may order the rows that line codes do not.
+    const TreeMeasurement ranked = with_share(1);
+    return recall_of_candidates(ranked.curve) > recall_of_candidates(usual.curve) ? ranked : usual;
 }
 
 Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool) const

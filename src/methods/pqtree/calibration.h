@@ -34,6 +34,17 @@ private:
     RecallCurve::Shares all_found() const;
 };
 
+// A curve, and the share of the candidates that vectors rank in the searches that it was measured with.
+struct TreeMeasurement {
+    Calibration curve;
+    std::size_t ranked_share = usual_ranked_share;
+};
+
+// Measures the curve with the usual share. Where vectors are kept and line codes order rows too badly for that, also
+// with the share 1; returns that with which searches find more. `options`: their share is not read.
+TreeMeasurement measure_tree(const TreeOptions& options, const TreeProposer& proposer, std::size_t rows,
+                             const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool);
+
 // Returns the number of sample rows of a calibration.
 std::size_t tree_calibration_sample(std::size_t rows);
 

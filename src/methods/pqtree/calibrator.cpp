@@ -19,12 +19,20 @@ public:
     {
         index_.dimensions = shape.dimensions;
         index_.options = TreeOptions::resolve(options, 0, shape.dimensions);
+        given_share_ = index_.options.ranked_share;
         if (!index_.options.keeps_vectors())
             throw BadRequest("the index keeps nothing that recall could be measured by");
         index_.make_quantizer_room();
         given_.emplace(index_.quantizer_shapes());
     }
-    ParameterList effective_options() const override { return index_.options.as_parameters(); }
+    // With the share that the calibration chose: also the usual one, where that of the index is another.
+    ParameterList effective_options() const override
+    {
+        ParameterList list = index_.options.as_parameters();
+        if (given_share_ != usual_ranked_share)
+            list.set(option_ranked_share, static_cast<std::int64_t>(index_.options.ranked_share));
+        return list;
+    }
 
 private:
     ArrayShape stored() const override { return stored_shape(form_of(index_.options), index_.rows, index_.dimensions); }
@@ -48,15 +56,18 @@ private:
     {
         decode_stored(form_of(index_.options), index_.half, index_.dimensions, stored, out);
     }
-    Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) const override
+    Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) override
     {
         const auto proposer = make_cpu_proposer(metric_, index_.options, index_.tree, index_.lines, index_.codes, pool);
-        return TreeCalibration{index_.options, *proposer, index_.rows, sample}.run(progress, pool);
+        const TreeMeasurement measured = measure_tree(index_.options, *proposer, index_.rows, sample, progress, pool);
+        index_.options.ranked_share = measured.ranked_share;
+        return measured.curve;
     }
 
     Metric metric_;
     TreeArrays index_;  // without vectors
     std::optional<GivenArrays> given_;
+    std::size_t given_share_ = usual_ranked_share;  // of the index
 };
 
 }  // namespace

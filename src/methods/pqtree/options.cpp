@@ -13,13 +13,14 @@ namespace
 
 constexpr std::size_t usual_parts = 2;
 constexpr std::size_t usual_level1 = 64;
+constexpr double most_bins_per_row = 0.4;
 constexpr std::size_t line_dimensions = 8;
 constexpr std::size_t usual_line_parts = 128;  // at most
 
-// As many leaves as make about one bin a row.
+// As many leaves as make the most bins.
 double leaves_for(std::size_t rows, std::size_t parts)
 {
-    return std::pow(std::max(static_cast<double>(rows), 4.0),
+    return std::pow(std::max(most_bins_per_row * static_cast<double>(rows), 4.0),
                     1.0 / static_cast<double>(std::max<std::size_t>(parts, 2)));
 }
 
@@ -30,7 +31,7 @@ std::size_t choose_level1(double leaves)
 
 std::size_t choose_level2(double leaves, std::size_t k1)
 {
-    const auto wanted = static_cast<std::size_t>(std::lround(leaves / static_cast<double>(k1)));
+    const auto wanted = static_cast<std::size_t>(leaves / static_cast<double>(k1));
     return std::clamp<std::size_t>(wanted, 1, std::min(most_level2, most_leaves / k1));
 }
 
@@ -74,6 +75,12 @@ TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows,
     resolved.refine = static_cast<TreeRefine>(options.get("refine", static_cast<int>(TreeRefine::half)));
     resolved.ranked_share = std::max<std::int64_t>(1, options.get(option_ranked_share, usual_ranked_share));
     return resolved;
+}
+
+void TreeOptions::bound_leaves(std::size_t rows)
+{
+    k1 = std::min(k1, std::max<std::size_t>(2, rows));
+    k2 = std::min(k2, std::max<std::size_t>(1, rows / k1));
 }
 
 ParameterList TreeOptions::as_parameters() const

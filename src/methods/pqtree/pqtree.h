@@ -21,9 +21,11 @@
 //
 // Defaults, and why (1,000,000 SIFT descriptors; recall of the nearest row among the candidates, bins in exact order):
 //   parts = 2: at 4,096 candidates, 1,024 leaves a part hold the nearest row in .96 of queries, four parts of 128
-//   leaves in .98; but then candidates lie in three times as many bins, among many more empty ones. k1 k2 = sqrt(rows):
-//   as many bins as rows. Half as many leaves need a third more candidates for the same recall, in about the same time;
-//   twice as many leave most bins empty. k1 = 64 gives lines 2,016 pairs of centroids; with 32 (496 pairs) their error
+//   leaves in .98; but then candidates lie in three times as many bins, among many more empty ones. k1 k2 <=
+//   sqrt(.4 rows): at most two bins for five rows, which take 1.7 bytes a row on a device, and 40 in all without
+//   vectors. As many bins as rows need a quarter fewer candidates for the same recall, but more time, because most of
+//   them are empty: 340 us a query at .95, with 9 leaves a centroid 297, and of 100,000 rows 78 with 5, 72 with 2, 3
+//   or 4. k1 = 64 gives lines 2,016 pairs of centroids; with 32 (496 pairs) their error
 //   is a third larger, with 128 a sixth smaller, for four times the work of the choice. width: a quarter of the
 //   centroids, whose leaves lose a hundredth of the recall; more for many candidates. line_parts: one for eight
 //   dimensions.
@@ -72,6 +74,8 @@ struct TreeOptions {
 
     // Throws BadRequest for options that are invalid for these dimensions.
     static TreeOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    // For a build of `rows` rows: no part gets more leaves than these, which would be copies of others.
+    void bound_leaves(std::size_t rows);
     ParameterList as_parameters() const;
 };
 

@@ -46,7 +46,7 @@ void pack(const std::vector<float>& level, std::size_t dimensions, std::size_t f
     }
 }
 
-class CpuProposer : public TreeProposer
+class CpuProposer : public CpuTreeProposer
 {
 public:
     CpuProposer(Metric metric, const TreeOptions& options, const ProductTree& tree, const LineTable& lines,
@@ -62,6 +62,13 @@ public:
                5 * sizeof(float) * most_lines * arrays_.size();
     }
     std::uint64_t bins_visited() const override { return statistics_.bins_visited.load(std::memory_order_relaxed); }
+    std::uint32_t row_at(std::size_t position) const override { return lists_.row_at(position); }
+    void read_line_code(std::size_t position, std::uint8_t* out) const override
+    {
+        const std::uint8_t* code = codes_.data() + position * 2 * padded_parts_;
+        std::memcpy(out, code, shape_.line_parts);
+        std::memcpy(out + shape_.line_parts, code + padded_parts_, shape_.line_parts);
+    }
 
 private:
     void pack_tree(const ProductTree& tree);
@@ -226,7 +233,7 @@ std::vector<Candidate> CpuProposer::propose_one(const float* query, const Search
     bool listed = false;
     if (!plan.complete) {
         descend(query, plan.width, space);
-        listed = space.bins.run(lists_, shape_.tree.leaves(), space.leaves, plan.candidates, dead, statistics_,
+        listed = space.bins.run(lists_, shape_.tree.leaves(), space.leaves, plan.candidates, dead, cancel, statistics_,
                                 space.positions);
     }
     if (!listed) list_all(dead, space);
@@ -249,9 +256,9 @@ void CpuProposer::propose(std::span<const float> queries, const SearchPlan& plan
 
 }  // namespace
 
-std::unique_ptr<TreeProposer> make_cpu_proposer(Metric metric, const TreeOptions& options, const ProductTree& tree,
-                                                const LineTable& lines, std::span<const std::uint8_t> codes,
-                                                ThreadPool& pool)
+std::unique_ptr<CpuTreeProposer> make_cpu_proposer(Metric metric, const TreeOptions& options, const ProductTree& tree,
+                                                   const LineTable& lines, std::span<const std::uint8_t> codes,
+                                                   ThreadPool& pool)
 {
     return std::make_unique<CpuProposer>(metric, options, tree, lines, codes, pool);
 }

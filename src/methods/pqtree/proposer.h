@@ -33,9 +33,19 @@ public:
     virtual std::uint64_t bins_visited() const { return 0; }
 };
 
-// The proposer of the CPU. `codes` [rows][options.code_bytes()] is copied in the order of bins.
-std::unique_ptr<TreeProposer> make_cpu_proposer(Metric metric, const TreeOptions& options, const ProductTree& tree,
-                                                const LineTable& lines, std::span<const std::uint8_t> codes,
-                                                ThreadPool& pool);
+// The proposer of the CPU, which holds the codes of all rows in the order of bins.
+class CpuTreeProposer : public TreeProposer
+{
+public:
+    // The row at a position, in [0, rows), of that order.
+    virtual std::uint32_t row_at(std::size_t position) const = 0;
+    // Writes the line code (lines.h) of the row at a position.
+    virtual void read_line_code(std::size_t position, std::uint8_t* out) const = 0;
+};
+
+// `codes` [rows][options.code_bytes()] is copied.
+std::unique_ptr<CpuTreeProposer> make_cpu_proposer(Metric metric, const TreeOptions& options, const ProductTree& tree,
+                                                   const LineTable& lines, std::span<const std::uint8_t> codes,
+                                                   ThreadPool& pool);
 
 }  // namespace pgwarp

@@ -33,7 +33,8 @@ public:
     void finish_load(ThreadPool& pool) override;
     std::uint64_t memory_bytes() const override
     {
-        return stored_->memory_bytes() + index_.codes.size() + (proposer_ != nullptr ? proposer_->memory_bytes() : 0);
+        return stored_->memory_bytes() + position_of_.size() * sizeof(std::uint32_t) +
+               (proposer_ != nullptr ? proposer_->memory_bytes() : 0);
     }
     ResultKind result_kind() const override { return stored_->result_kind(); }
     double bound_width(const float* query) const override { return stored_->bound_width(query); }
@@ -54,12 +55,14 @@ public:
 private:
     std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
     double value(const float* query, double query_norm, std::uint32_t row) const;
+    double value_at(const float* query, std::size_t position) const;
     std::vector<RowResult> rank(const float* query, const std::vector<Candidate>& candidates, std::size_t k) const;
 
     Metric metric_;
     TreeArrays index_;
     std::optional<StoredVectors> stored_;
-    std::unique_ptr<TreeProposer> proposer_;
+    std::unique_ptr<CpuTreeProposer> proposer_;
+    std::vector<std::uint32_t> position_of_;  // of rows in the proposer's order, where no vectors are kept
 };
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
@@ -85,8 +88,12 @@ void TreeSearcher::finish_load(ThreadPool& pool)
     if (index_.rows == 0) return;
     index_.check_quantizer();
     proposer_ = make_cpu_proposer(metric_, index_.options, index_.tree, index_.lines, index_.codes, pool);
+    index_.codes = {};
     // Values come from the vectors where these are kept.
-    if (index_.options.keeps_vectors()) index_.codes = {};
+    if (index_.options.keeps_vectors()) return;
+    position_of_.resize(index_.rows);
+    for (std::uint32_t position = 0; position < index_.rows; ++position)
+        position_of_[proposer_->row_at(position)] = position;
 }
 
 double TreeSearcher::search_cost(const SearchBatch& batch) const
@@ -104,10 +111,18 @@ double TreeSearcher::search_cost(const SearchBatch& batch) const
 double TreeSearcher::value(const float* query, double query_norm, std::uint32_t row) const
 {
     if (index_.options.keeps_vectors()) return stored_->value(query, query_norm, row);
+    return value_at(query, position_of_[row]);
+}
+
+// The value of a row by its line code.
+double TreeSearcher::value_at(const float* query, std::size_t position) const
+{
+    thread_local std::vector<std::uint8_t> code;
     thread_local std::vector<float> point;
+    code.resize(index_.options.code_bytes());
     point.resize(index_.dimensions);
-    const std::uint8_t* code = index_.codes.data() + std::size_t{row} * index_.options.code_bytes();
-    decode_lines(index_.tree, index_.lines, code + index_.options.line_offset(), point.data());
+    proposer_->read_line_code(position, code.data());
+    decode_lines(index_.tree, index_.lines, code.data(), point.data());
     // Points of lines are not of unit length; the squared distance of unit vectors is twice their cosine distance.
     if (metric_ == Metric::cosine) return canonical_l2_squared(query, point.data(), index_.dimensions) / 2;
     return canonical_distance(metric_, query, point.data(), index_.dimensions);
@@ -171,7 +186,8 @@ void TreeSearcher::search_exact(const SearchBatch& batch, double after_distance,
         index_.rows, batch, after_distance, after_row,
         [&](std::size_t position) {
             const auto row = static_cast<std::uint32_t>(position);
-            return RowResult{value(query, norm, row), row};
+            if (index_.options.keeps_vectors()) return RowResult{stored_->value(query, norm, row), row};
+            return RowResult{value_at(query, position), proposer_->row_at(position)};
         },
         pool);
 }

@@ -49,8 +49,8 @@ protected:
     virtual std::size_t wanted_queries() const = 0;
     // Writes the floats of a row out of its stored form.
     virtual void decode(std::size_t row, const std::byte* stored, float* out) const = 0;
-    virtual Calibration measure(const CalibrationSample& sample, const BuildProgress& progress,
-                                ThreadPool& pool) const = 0;
+    // Measures the curve; may choose options of searches by it, which effective_options() then has.
+    virtual Calibration measure(const CalibrationSample& sample, const BuildProgress& progress, ThreadPool& pool) = 0;
 
     static constexpr std::uint64_t most_rows = std::numeric_limits<std::uint32_t>::max();
 

@@ -226,7 +226,8 @@ void RowBuffer::sort_by_tid(ThreadPool* pool)
     std::vector<std::uint32_t> order = order_of(tids(), threads);
     if (state_->attributes) state_->sort_attributes(order);
     if (state_->lists) return state_->sort_lists(order);
-    permute_rows(state_->tid(), state_->vector(), state_->width, std::move(order), threads);
+    permute_rows(state_->tids.as<std::byte>(), sizeof(Tid), order, threads);
+    permute_rows(state_->vectors->as<std::byte>(), state_->width * sizeof(float), std::move(order), threads);
 }
 
 std::span<const std::uint16_t> RowBuffer::compact_to_half(

@@ -2,6 +2,7 @@
 #include "methods/rows/row_order.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace pgwarp
@@ -63,12 +64,12 @@ std::vector<std::uint32_t> order_of(std::span<const Tid> tids, ThreadPool& pool)
 namespace
 {
 
-// Rows and their tids, to be put in order by following the cycles of the permutation.
+// Rows to be put in order by following the cycles of the permutation.
 class Permutation
 {
 public:
-    Permutation(Tid* tids, float* vectors, std::size_t width, std::vector<std::uint32_t> source)
-        : tids_(tids), vectors_(vectors), width_(width), source_(std::move(source))
+    Permutation(std::byte* rows, std::size_t row_bytes, std::vector<std::uint32_t> source)
+        : rows_(rows), row_bytes_(row_bytes), source_(std::move(source))
     {
     }
 
@@ -77,14 +78,12 @@ public:
     void apply(ThreadPool& pool)
     {
         cuts_ = (source_.size() + step - 1) / step;
-        kept_tids_.resize(cuts_);
-        kept_.resize(cuts_ * width_);
+        kept_.resize(cuts_ * row_bytes_);
         for (std::size_t cut = 0; cut < cuts_; ++cut) keep(cut, cut * step);
         pool.parallel_for(cuts_, 1, [&](std::size_t first, std::size_t last) {
             for (std::size_t cut = first; cut < last; ++cut) follow(cut * step);
         });
-        kept_tids_.resize(1);
-        kept_.resize(width_);
+        kept_.resize(row_bytes_);
         for (std::size_t start = 0; start < source_.size(); ++start) {
             if (source_[start] == start) continue;
             keep(0, start);
@@ -97,16 +96,8 @@ private:
     static constexpr std::size_t step = 1024;
     static constexpr std::size_t none = ~std::size_t{0};
 
-    void keep(std::size_t slot, std::size_t at)
-    {
-        kept_tids_[slot] = tids_[at];
-        std::copy_n(vectors_ + at * width_, width_, kept_.begin() + static_cast<std::ptrdiff_t>(slot * width_));
-    }
-    void put(std::size_t at, Tid tid, const float* row)
-    {
-        tids_[at] = tid;
-        std::copy_n(row, width_, vectors_ + at * width_);
-    }
+    std::byte* row(std::size_t at) const { return rows_ + at * row_bytes_; }
+    void keep(std::size_t slot, std::size_t at) { std::memcpy(kept_.data() + slot * row_bytes_, row(at), row_bytes_); }
     // The slot that keeps the row of this place; none when it lies there still.
     std::size_t slot_of(std::size_t place) const
     {
@@ -120,27 +111,25 @@ private:
             const std::size_t from = source_[at];
             source_[at] = static_cast<std::uint32_t>(at);
             const std::size_t slot = slot_of(from);
-            if (slot != none) return put(at, kept_tids_[slot], kept_.data() + slot * width_);
-            put(at, tids_[from], vectors_ + from * width_);
+            std::memcpy(row(at), slot != none ? kept_.data() + slot * row_bytes_ : row(from), row_bytes_);
+            if (slot != none) return;
             at = from;
         }
     }
 
-    Tid* tids_;
-    float* vectors_;
-    std::size_t width_;
+    std::byte* rows_;
+    std::size_t row_bytes_;
     std::vector<std::uint32_t> source_;  // of each place; the place itself once its row lies there
     std::size_t cuts_ = 0;
     std::size_t start_ = none;  // of the cycle without cuts that is followed
-    std::vector<Tid> kept_tids_;
-    std::vector<float> kept_;
+    std::vector<std::byte> kept_;
 };
 
 }  // namespace
 
-void permute_rows(Tid* tids, float* vectors, std::size_t width, std::vector<std::uint32_t> order, ThreadPool& pool)
+void permute_rows(std::byte* rows, std::size_t row_bytes, std::vector<std::uint32_t> order, ThreadPool& pool)
 {
-    Permutation(tids, vectors, width, std::move(order)).apply(pool);
+    Permutation(rows, row_bytes, std::move(order)).apply(pool);
 }
 
 }  // namespace pgwarp

@@ -1,6 +1,7 @@
 // The order of a build's rows: by their addresses.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,7 +15,7 @@ namespace pgwarp
 // order[i] is the number of the row that comes at place i in order of tids; equal tids keep their order.
 std::vector<std::uint32_t> order_of(std::span<const Tid> tids, ThreadPool& pool);
 
-// Puts rows [order.size()][width] and their tids into that order, in place.
-void permute_rows(Tid* tids, float* vectors, std::size_t width, std::vector<std::uint32_t> order, ThreadPool& pool);
+// Puts rows [order.size()] of `row_bytes` bytes each into that order, in place.
+void permute_rows(std::byte* rows, std::size_t row_bytes, std::vector<std::uint32_t> order, ThreadPool& pool);
 
 }  // namespace pgwarp

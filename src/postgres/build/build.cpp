@@ -7,6 +7,7 @@
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_arrays.h"
 #include "postgres/build/build_phases.h"
+#include "postgres/build/build_sample.h"
 #include "postgres/client/connection.h"
 
 extern "C" {
@@ -49,6 +50,7 @@ int planned_workers(Relation heap, Relation index, const IndexInfo* info)
 CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
 {
     CollectedRows collected = {};
+    send_sample(heap, index, info, build);
     const int workers = planned_workers(heap, index, info);
     if (workers > 0 && engine_available()) {
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;

@@ -21,7 +21,8 @@ const char* const phase_names[] = {
     "building",  // any other
     "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
     "encoding rows", "measuring half vectors", "writing half vectors", "writing rows",
-    "calibrating",   "writing pages",          "copying rows",
+    "calibrating",   "writing pages",          "copying rows",         "sampling rows",
+    "training tree", "choosing lines",
 };
 constexpr int64 percent_steps = 101;
 

@@ -3,6 +3,7 @@
 
 #include "postgres/build/build_phases.h"
 #include "postgres/client/request.h"
+#include "protocol/build_sample.h"
 
 namespace pgwarp
 {
@@ -50,10 +51,13 @@ void begin_engine_build(EngineBuild* build)
     const RequestPiece piece = {&request, sizeof(request)};
     // The request may be repeated after a restart of the engine, since no rows were sent yet.
     const EngineReply reply = engine_request(MessageType::build_begin, &piece, 1, true);
-    if (reply.payload_bytes < sizeof(BuildBeginReply)) report_short_reply();
     BuildBeginReply begun;
+    BuildSample sample;
+    if (reply.payload_bytes < sizeof(begun) + sizeof(sample)) report_short_reply();
     memcpy(&begun, reply.payload, sizeof(begun));
+    memcpy(&sample, reply.payload + sizeof(begun), sizeof(sample));
     build->token = begun.token;
+    build->wanted_sample = sample.wanted_rows;
     build->epoch = engine_connection_epoch();
     build->begun = true;
 }

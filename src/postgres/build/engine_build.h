@@ -13,6 +13,7 @@ struct EngineBuild {
     ParameterList options;
     double expected_rows;
     bool begun;
+    uint64 wanted_sample;  // of the engine, of rows to train on before rows come (protocol/build_sample.h)
     uint64 token;
     uint64 epoch;  // of the connection: when the connection closes, the engine frees the build
 };

@@ -11,7 +11,6 @@
 #include "postgres/storage/array_role.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"
-#include "protocol/standing_out.h"
 
 namespace pgwarp
 {
@@ -272,10 +271,9 @@ void calibrate_merged(MergeRun* merge)
     if (measured.calibration.count == 0) return;
     next->calibration = measured.calibration;
     next->changed_rows = 0;
-    for (const char* name : {option_standing_out, option_standing_within}) {
-        const int64 value = measured.options.get(name, -1);
-        if (value >= 0) next->options.set(name, value);
-    }
+    // A calibration may choose options of searches, or say what it was measured on.
+    for (uint32 i = 0; i < measured.options.count; ++i)
+        next->options.set(measured.options.items[i].name, measured.options.items[i].value);
 }
 
 }  // namespace pgwarp

@@ -113,7 +113,7 @@ void DeviceSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& array
 {
     lists_ = device_->array<std::uint32_t>(arrays.rows);
     device_->upload("assigning rows", input.progress, input.pool, [&](std::size_t first, std::size_t count) {
-        assign_to_centroids(context_, input.list_metric(), device_->row(first), count, arrays.dimensions,
+        assign_to_centroids(context_, list_metric(input), device_->row(first), count, arrays.dimensions,
                             centroids_.data(), arrays.options.lists, lists_.data() + first, input.progress.cancel,
                             device_->stream());
     });

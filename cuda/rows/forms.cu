@@ -20,37 +20,47 @@ std::uint32_t blocks_for(std::size_t work, std::size_t each = threads)
     return static_cast<std::uint32_t>((work + each - 1) / each);
 }
 
-// Copies byte by byte, as a piece may begin and end within an element.
-__global__ void scatter_halves_kernel(const std::byte* piece, std::uint64_t offset, std::size_t bytes,
-                                      std::uint32_t dimensions, const std::uint32_t* position_of, std::byte* out)
-{
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= bytes) return;
-    const std::uint64_t at = offset + i;
-    const std::size_t row_bytes = std::size_t{2} * dimensions;
-    const std::size_t to = static_cast<std::size_t>(position_of[at / row_bytes]) * half_stride(dimensions) * 2;
-    out[to + at % row_bytes] = piece[i];
-}
-
-__global__ void scatter_whole_halves_kernel(const std::uint16_t* piece, std::uint64_t first, std::size_t count,
-                                            std::uint32_t dimensions, const std::uint32_t* position_of,
-                                            std::uint16_t* out)
+// Element `first` + i of an array [rows][width] goes to place(position of its row, its number in the row).
+template <class Element, class Place>
+__global__ void scatter_kernel(const Element* piece, std::uint64_t first, std::size_t count, std::uint32_t width,
+                               const std::uint32_t* position_of, Place place, Element* out)
 {
     const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
     if (i >= count) return;
     const std::uint64_t at = first + i;
-    out[static_cast<std::size_t>(position_of[at / dimensions]) * half_stride(dimensions) + at % dimensions] = piece[i];
+    out[place(position_of[at / width], static_cast<std::uint32_t>(at % width))] = piece[i];
 }
 
-__global__ void scatter_codes_kernel(const std::uint8_t* piece, std::uint64_t offset, std::size_t bytes,
-                                     std::uint32_t subquantizers, const std::uint32_t* position_of, std::uint8_t* out)
+// Rows of `stride` elements.
+struct RowPlace {
+    std::size_t stride;
+    __device__ std::size_t operator()(std::uint32_t position, std::uint32_t i) const { return position * stride + i; }
+};
+
+struct BytePlace {
+    std::size_t stride;
+    __device__ std::size_t operator()(std::uint32_t position, std::uint32_t i) const
+    {
+        return position * stride + byte_place(i);
+    }
+};
+
+struct CodePlace {
+    std::uint32_t code_groups;
+    __device__ std::size_t operator()(std::uint32_t position, std::uint32_t i) const
+    {
+        return code_offset(position, i, code_groups);
+    }
+};
+
+template <class Element, class Place>
+void scatter(const std::byte* piece, std::uint64_t first, std::size_t count, std::uint32_t width,
+             const std::uint32_t* position_of, const Place& place, void* out, cudaStream_t stream)
 {
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= bytes) return;
-    const std::uint64_t at = offset + i;
-    const std::uint32_t code_groups = (subquantizers + group_codes - 1) / group_codes;
-    out[code_offset(position_of[at / subquantizers], static_cast<std::uint32_t>(at % subquantizers), code_groups)] =
-        piece[i];
+    if (count == 0) return;
+    scatter_kernel<<<blocks_for(count), threads, 0, stream>>>(reinterpret_cast<const Element*>(piece), first, count,
+                                                              width, position_of, place, static_cast<Element*>(out));
+    check_launch("placing rows");
 }
 
 __global__ void largest_deviation_kernel(const float* vectors, const float* mean, std::size_t count,
@@ -127,16 +137,6 @@ __global__ void encode_byte_rows_kernel(const float* rows, std::size_t count, st
     if (lane == 0) scales[row] = scale;
 }
 
-__global__ void scatter_bytes_kernel(const std::uint8_t* piece, std::uint64_t offset, std::size_t bytes,
-                                     std::uint32_t dimensions, const std::uint32_t* position_of, std::uint8_t* out)
-{
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= bytes) return;
-    const std::uint64_t at = offset + i;
-    const std::size_t row = static_cast<std::size_t>(position_of[at / dimensions]) * byte_stride(dimensions);
-    out[row + byte_place(static_cast<std::uint32_t>(at % dimensions))] = piece[i];
-}
-
 __global__ void dead_positions_kernel(const std::uint64_t* row_bits, const std::uint32_t* row_at,
                                       std::uint32_t positions, std::uint32_t* out)
 {
@@ -161,23 +161,20 @@ float power_of_two(float largest, int exponent)
 void scatter_halves(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
                     const std::uint32_t* position_of, __half* out, cudaStream_t stream)
 {
+    const std::size_t stride = half_stride(dimensions);
     if (offset % 2 == 0 && bytes % 2 == 0) {
-        scatter_whole_halves_kernel<<<blocks_for(bytes / 2), threads, 0, stream>>>(
-            reinterpret_cast<const std::uint16_t*>(piece), offset / 2, bytes / 2, dimensions, position_of,
-            reinterpret_cast<std::uint16_t*>(out));
-    } else {
-        scatter_halves_kernel<<<blocks_for(bytes), threads, 0, stream>>>(piece, offset, bytes, dimensions, position_of,
-                                                                         reinterpret_cast<std::byte*>(out));
+        return scatter<std::uint16_t>(piece, offset / 2, bytes / 2, dimensions, position_of, RowPlace{stride}, out,
+                                      stream);
     }
-    check_launch("placing half vectors");
+    // Byte by byte, as the piece begins or ends within an element.
+    scatter<std::uint8_t>(piece, offset, bytes, 2 * dimensions, position_of, RowPlace{2 * stride}, out, stream);
 }
 
 void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t subquantizers,
                    const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream)
 {
-    scatter_codes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
-                                                                    offset, bytes, subquantizers, position_of, out);
-    check_launch("placing codes");
+    const CodePlace place{(subquantizers + group_codes - 1) / group_codes};
+    scatter<std::uint8_t>(piece, offset, bytes, subquantizers, position_of, place, out, stream);
 }
 
 void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,
@@ -231,10 +228,8 @@ void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimens
 void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
                    const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream)
 {
-    if (bytes == 0) return;
-    scatter_bytes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
-                                                                    offset, bytes, dimensions, position_of, out);
-    check_launch("placing bytes");
+    scatter<std::uint8_t>(piece, offset, bytes, dimensions, position_of, BytePlace{byte_stride(dimensions)}, out,
+                          stream);
 }
 
 void dead_positions(const std::uint64_t* row_bits, const std::uint32_t* row_at, std::uint32_t positions,

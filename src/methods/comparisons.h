@@ -1,4 +1,4 @@
-// Answers by a description which rows a method compares by which metric.
+// Which rows a method compares by which metric: lists that several descriptions have, and answers by a description.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,24 @@
 
 namespace pgwarp
 {
+
+// Vectors and bits, by every metric of theirs.
+inline constexpr Comparison dense_comparisons[] = {
+    {ElementType::float32, Metric::l2},     {ElementType::float32, Metric::inner_product},
+    {ElementType::float32, Metric::cosine}, {ElementType::float32, Metric::l1},
+    {ElementType::float16, Metric::l2},     {ElementType::float16, Metric::inner_product},
+    {ElementType::float16, Metric::cosine}, {ElementType::float16, Metric::l1},
+    {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
+};
+// Vectors, by the metrics that follow from inner products.
+inline constexpr Comparison product_comparisons[] = {
+    {ElementType::float32, Metric::l2},
+    {ElementType::float32, Metric::inner_product},
+    {ElementType::float32, Metric::cosine},
+    {ElementType::float16, Metric::l2},
+    {ElementType::float16, Metric::inner_product},
+    {ElementType::float16, Metric::cosine},
+};
 
 // Whether the method compares rows of these elements by this metric.
 inline bool compares(const MethodDescription& method, ElementType element, Metric metric)

@@ -45,26 +45,6 @@ std::vector<std::uint32_t> all_rows(std::uint32_t count)
     return rows;
 }
 
-// Lists of rows that are near each other on a circle; some lists are short.
-NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
-{
-    std::mt19937 random(seed);
-    NearestRows nearest;
-    nearest.width = width;
-    nearest.rows.resize(std::size_t{rows} * width);
-    for (std::uint32_t row = 0; row < rows; ++row) {
-        std::vector<std::uint32_t> near;
-        for (std::uint32_t distance = 1; near.size() < width && distance < rows / 2; ++distance) {
-            if (random() % 4 != 0) near.push_back((row + distance) % rows);
-            if (random() % 4 != 0 && near.size() < width) near.push_back((row + rows - distance) % rows);
-        }
-        if (random() % 8 == 0) near.resize(random() % width);
-        near.resize(width, no_neighbour);
-        std::copy(near.begin(), near.end(), nearest.of(row));
-    }
-    return nearest;
-}
-
 TEST(DeviceGraphBuild, DrawsTheEdgesOfTheCpu)
 {
     ThreadPool pool(0);
@@ -72,7 +52,7 @@ TEST(DeviceGraphBuild, DrawsTheEdgesOfTheCpu)
     for (const auto& [rows, width, degree] :
          {std::array{20000U, 64U, 32U}, std::array{5000U, 40U, 7U}, std::array{3000U, 256U, 64U},
           std::array{300U, 9U, 4U}, std::array{2000U, 64U, 64U}, std::array{1U, 4U, 4U}}) {
-        const NearestRows nearest = make_lists(rows, width, rows);
+        const NearestRows nearest = circle_lists(rows, width, rows);
         const GraphEdges expected = draw_edges(nearest, degree, all_rows(rows), quiet, pool);
         const auto lists = copy_in(std::span<const std::uint32_t>(nearest.rows), stream);
         cuda::DeviceArray<std::uint32_t> out(shared_context().pool(), std::size_t{rows} * degree, "test", stream);
@@ -87,7 +67,7 @@ TEST(DeviceGraphBuild, ReachesWhatCanBeReached)
 {
     ThreadPool pool(0);
     const auto stream = shared_context().lease(cuda::Priority::build);
-    const NearestRows nearest = make_lists(30000, 12, 9);
+    const NearestRows nearest = circle_lists(30000, 12, 9);
     const GraphEdges edges = draw_edges(nearest, 6, all_rows(30000), quiet, pool);
     const auto neighbours = copy_in(std::span<const std::uint32_t>(edges.neighbours), stream);
     const auto reach = [&] {

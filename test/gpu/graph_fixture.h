@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 #include <vector>
 
+#include "agreement.h"
 #include "graph/graph.h"
 #include "methods_fixture.h"
 #include "shared_context.h"
@@ -16,20 +14,12 @@
 namespace pgwarp::test
 {
 
-using Results = std::vector<std::vector<RowResult>>;
-
 inline std::unique_ptr<Searcher> load_graph(const Index& index, cuda::Context& context, ThreadPool& pool,
                                             std::size_t piece = 100003)
 {
     const std::vector<ArrayShape> arrays = index.builder->arrays();
     auto searcher = cuda::graph::make_searcher(index.shape, index.builder->effective_options(), arrays, context);
-    for (const ArrayShape& array : arrays) {
-        const std::vector<std::byte> bytes = index.contents(array);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += piece) {
-            const std::size_t length = std::min(piece, bytes.size() - offset);
-            searcher->write(array.name, offset, std::span(bytes).subspan(offset, length));
-        }
-    }
+    index.write_to(*searcher, piece);
     searcher->finish_load(pool);
     return searcher;
 }
@@ -46,41 +36,6 @@ inline Results ask(const Searcher& searcher, const std::vector<float>& queries, 
     Results results;
     searcher.search(batch, results, pool);
     return results;
-}
-
-struct Agreement {
-    double share = 0;         // share of the expected rows that were found
-    std::size_t unequal = 0;  // rows in both answers with different values
-    bool ordered = true;
-};
-
-inline Agreement compare(const Results& expected, const Results& found)
-{
-    Agreement agreement;
-    double shared = 0;
-    double all = 0;
-    for (std::size_t q = 0; q < expected.size(); ++q) {
-        std::map<std::uint32_t, double> values;
-        for (const RowResult& result : expected[q]) values[result.row] = result.distance;
-        std::set<std::uint32_t> seen;
-        for (std::size_t i = 0; i < found[q].size(); ++i) {
-            const RowResult& result = found[q][i];
-            if (!seen.insert(result.row).second) agreement.ordered = false;
-            if (i > 0) {
-                const RowResult& before = found[q][i - 1];
-                if (std::pair(result.distance, result.row) < std::pair(before.distance, before.row)) {
-                    agreement.ordered = false;
-                }
-            }
-            const auto known = values.find(result.row);
-            if (known == values.end()) continue;
-            shared += 1;
-            if (known->second != result.distance) ++agreement.unequal;
-        }
-        all += static_cast<double>(expected[q].size());
-    }
-    agreement.share = all > 0 ? shared / all : 1;
-    return agreement;
 }
 
 inline void expect_same(const Results& expected, const Results& found, const std::string& what)

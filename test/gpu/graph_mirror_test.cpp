@@ -97,15 +97,9 @@ bool cpu_compares_bytes(const Index& index)
 
 std::unique_ptr<Mirror> load_mirror(const Index& index, cuda::Context& context)
 {
-    const std::vector<ArrayShape> arrays = index.builder->arrays();
-    auto mirror = std::make_unique<Mirror>(context, index.shape, index.builder->effective_options(), arrays);
-    for (const ArrayShape& array : arrays) {
-        const std::vector<std::byte> bytes = index.contents(array);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += 100003) {
-            const std::size_t length = std::min<std::size_t>(100003, bytes.size() - offset);
-            mirror->write(array.name, offset, std::span(bytes).subspan(offset, length));
-        }
-    }
+    auto mirror =
+        std::make_unique<Mirror>(context, index.shape, index.builder->effective_options(), index.builder->arrays());
+    index.write_to(*mirror);
     mirror->finish_load();
     return mirror;
 }

@@ -49,13 +49,7 @@ std::unique_ptr<Searcher> load(const Index& index, cuda::Context& context, Threa
 {
     const std::vector<ArrayShape> arrays = index.builder->arrays();
     auto searcher = cuda::ivfadc::make_searcher(index.shape, index.builder->effective_options(), arrays, context);
-    for (const ArrayShape& array : arrays) {
-        const std::vector<std::byte> bytes = index.contents(array);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += 100003) {
-            const std::size_t length = std::min<std::size_t>(100003, bytes.size() - offset);
-            searcher->write(array.name, offset, std::span(bytes).subspan(offset, length));
-        }
-    }
+    index.write_to(*searcher);
     searcher->finish_load(pool);
     return searcher;
 }

@@ -31,12 +31,6 @@ class PlannedWorkspace : public testing::TestWithParam<Case>
 {
 };
 
-template <class To>
-void write_all(const Index& index, To& to)
-{
-    for (const ArrayShape& array : index.builder->arrays()) to.write(array.name, 0, index.contents(array));
-}
-
 TEST_P(PlannedWorkspace, IsWithinTheRoom)
 {
     const Case given = GetParam();
@@ -47,7 +41,7 @@ TEST_P(PlannedWorkspace, IsWithinTheRoom)
     const Index index(Method::ivfadc, Metric::l2, given.dimensions, rows, options, pool);
     const std::vector<ArrayShape> arrays = index.builder->arrays();
     cuda::ivfadc::Mirror mirror(shared_context(), index.shape, index.builder->effective_options(), arrays);
-    write_all(index, mirror);
+    index.write_to(mirror);
     mirror.finish_load(pool);
     const auto plan = cuda::ivfadc::plan_search(mirror, given.count, given.probes, 19, 10, true, room);
     std::printf("[ measured ] %s: %u queries, sorted %d, workspace %zu MiB of %zu MiB\n", given.name, plan.count,
@@ -67,13 +61,13 @@ TEST_P(PlannedWorkspace, AsksNobodyToLeave)
     const auto shape = [&] {
         const auto probe =
             cuda::ivfadc::make_searcher(index.shape, index.builder->effective_options(), arrays, shared_context());
-        write_all(index, *probe);
+        index.write_to(*probe);
         probe->finish_load(pool);
         return probe->residence().device_bytes;
     }();
     cuda::Context context(0, shape + (std::uint64_t{96} << 20));
     const auto searcher = cuda::ivfadc::make_searcher(index.shape, index.builder->effective_options(), arrays, context);
-    write_all(index, *searcher);
+    index.write_to(*searcher);
     searcher->finish_load(pool);
     int asked = 0;
     context.pool().set_relief([&](std::uint64_t) { ++asked; });

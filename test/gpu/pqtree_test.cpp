@@ -174,7 +174,7 @@ TEST_P(PqtreeOnDevice, RanksAllCandidatesWhereTheIndexAsksForIt)
     if (!resolved.keeps_vectors()) GTEST_SKIP() << "the index keeps no vectors";
     const auto searcher =
         cuda::pqtree::make_searcher(index_->shape, options, index_->builder->arrays(), shared_context());
-    for (const ArrayShape& array : index_->builder->arrays()) searcher->write(array.name, 0, index_->contents(array));
+    index_->write_to(*searcher);
     searcher->finish_load(pool_);
     std::vector<std::vector<RowResult>> found;
     searcher->search(batch_of(query_count, 10, 4000), found, pool_);

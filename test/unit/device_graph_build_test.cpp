@@ -23,26 +23,6 @@ namespace
 
 using namespace cuda::graph;
 
-// Lists of rows that lie near each other on a circle, some of them short.
-NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
-{
-    std::mt19937 random(seed);
-    NearestRows nearest;
-    nearest.width = width;
-    nearest.rows.resize(std::size_t{rows} * width);
-    for (std::uint32_t row = 0; row < rows; ++row) {
-        std::vector<std::uint32_t> near;
-        for (std::uint32_t distance = 1; near.size() < width && distance < rows / 2; ++distance) {
-            if (random() % 4 != 0) near.push_back((row + distance) % rows);
-            if (random() % 4 != 0 && near.size() < width) near.push_back((row + rows - distance) % rows);
-        }
-        if (random() % 8 == 0) near.resize(random() % width);
-        near.resize(width, no_neighbour);
-        std::copy(near.begin(), near.end(), nearest.of(row));
-    }
-    return nearest;
-}
-
 std::vector<std::uint32_t> draw_by_groups(const NearestRows& nearest, std::uint32_t degree, std::uint32_t threads)
 {
     const auto width = static_cast<std::uint32_t>(nearest.width);
@@ -93,7 +73,7 @@ class DrawnEdges : public testing::TestWithParam<Shape>
 TEST_P(DrawnEdges, AreThoseOfTheCpu)
 {
     const Shape shape = GetParam();
-    const NearestRows nearest = make_lists(shape.rows, shape.width, 3);
+    const NearestRows nearest = circle_lists(shape.rows, shape.width, 3);
     ThreadPool pool(1);
     const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
     std::vector<std::uint32_t> all(shape.rows);
@@ -111,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Graph, DrawnEdges,
 // A breadth-first search by the caller, as a device makes it, gives the same edges as one made here.
 TEST(ConnectedRows, TakeASearchThatWasMade)
 {
-    const NearestRows nearest = make_lists(3000, 12, 17);
+    const NearestRows nearest = circle_lists(3000, 12, 17);
     std::vector<std::uint32_t> all(3000);
     std::iota(all.begin(), all.end(), 0U);
     ThreadPool pool(1);

@@ -50,49 +50,83 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ExactParts,
                          testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1, Metric::hamming,
                                          Metric::jaccard));
 
+// A method whose index searches delta rows in parts of its own.
 struct Kind {
+    Method method;
     Metric metric;
-    std::int64_t codes;
-    std::int64_t refine;
+    ParameterList options;
+    std::int64_t effort;  // that misses rows
+    std::size_t indexed;  // before the delta of 2,000 rows or more
 };
 
-class IvfadcParts : public testing::TestWithParam<Kind>
+Kind ivfadc(Metric metric, std::int64_t codes, std::int64_t refine)
 {
-protected:
-    static constexpr std::int64_t probes = 6;
-    ParameterList options() const
-    {
-        return make_list({{"lists", 48}, {"codes", GetParam().codes}, {"refine", GetParam().refine}});
-    }
+    return {Method::ivfadc, metric, make_list({{"lists", 48}, {"codes", codes}, {"refine", refine}}), 6, 4000};
+}
+Kind graph(Metric metric, std::int64_t vectors)
+{
+    return {Method::graph, metric, make_list({{"vectors", vectors}}), 40, 3000};
+}
+const std::vector<Kind> ivfadc_kinds{ivfadc(Metric::l2, 0, 1),     ivfadc(Metric::l2, 0, 0),
+                                     ivfadc(Metric::l2, 1, 1),     ivfadc(Metric::l2, 2, 0),
+                                     ivfadc(Metric::l2, 0, 2),     ivfadc(Metric::cosine, 0, 1),
+                                     ivfadc(Metric::cosine, 2, 2), ivfadc(Metric::inner_product, 0, 1)};
+const std::vector<Kind> graph_kinds{graph(Metric::l2, 0), graph(Metric::cosine, 0),  graph(Metric::inner_product, 0),
+                                    graph(Metric::l1, 1), graph(Metric::hamming, 0), graph(Metric::jaccard, 0)};
+
+class OwnParts : public testing::TestWithParam<Kind>
+{
 };
 
-TEST_P(IvfadcParts, FindAsMuchAsAnIndexOfAllRows)
+TEST_P(OwnParts, FindAsMuchAsAnIndexOfAllRows)
 {
-    Fresh fresh(Method::ivfadc, GetParam().metric, 4000, 3000, options());
+    const auto& [method, metric, options, effort, indexed] = GetParam();
+    const std::size_t added = indexed - 1000;
+    Fresh fresh(method, metric, indexed, added, options);
     fresh.append_in_parts(*fresh.mirror, 16, 1);
     ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
     const std::vector<float> queries = fresh.queries(200);
-    Fresh built(Method::ivfadc, GetParam().metric, 7000, 0, options());
-    const double fresh_recall = fresh.recall(fresh.search(fresh.mirror, queries, 10, probes), queries, 10);
-    const double built_recall = built.recall(built.search(built.mirror, queries, 10, probes), queries, 10);
+    Fresh built(method, metric, indexed + added, 0, options);
+    const double fresh_recall = fresh.recall(fresh.search(fresh.mirror, queries, 10, effort), queries, 10);
+    const double built_recall = built.recall(built.search(built.mirror, queries, 10, effort), queries, 10);
     EXPECT_GE(fresh_recall, built_recall - 0.01);
 
     const std::set<std::size_t> dead = every(2, fresh.rows());
     fresh.kill(*fresh.mirror, dead, 1);
     built.kill(*built.mirror, dead, 1);
-    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10, probes), queries, 10, dead),
-              built.recall(built.search(built.mirror, queries, 10, probes), queries, 10, dead) - 0.01);
+    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10, effort), queries, 10, dead),
+              built.recall(built.search(built.mirror, queries, 10, effort), queries, 10, dead) - 0.01);
 }
+
+TEST_P(OwnParts, RunOutOfNoRows)
+{
+    Fresh fresh(GetParam().method, GetParam().metric, 300, 400, GetParam().options);
+    fresh.append_in_parts(*fresh.mirror, 2);
+    const std::vector<float> queries = fresh.queries(3);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
+    EXPECT_EQ(fresh.recall(answer, queries, 700), 1) << "also those in lists that are not probed";
+    // Few rows of the index live: its own search goes through all lists, and so does that of the parts.
+    const std::set<std::size_t> all = every(1, 300);
+    fresh.kill(*fresh.mirror, all, 1);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ivfadc, OwnParts, testing::ValuesIn(ivfadc_kinds));
+INSTANTIATE_TEST_SUITE_P(Graph, OwnParts, testing::ValuesIn(graph_kinds));
+
+class IvfadcParts : public testing::TestWithParam<Kind>
+{
+};
 
 TEST_P(IvfadcParts, RankByTheVectorsThemselves)
 {
-    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, 2000, options());
+    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, 2000, GetParam().options);
     fresh.append_in_parts(*fresh.mirror, 3);
     const std::vector<float> queries = fresh.queries(50);
-    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 10, probes);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 10, GetParam().effort);
     const auto plain = fresh.load();
     fresh.append(*plain, fresh.indexed(), fresh.rows());
-    const SearchAnswer compared = fresh.search(plain, queries, 10, probes);
+    const SearchAnswer compared = fresh.search(plain, queries, 10, GetParam().effort);
     std::size_t same = 0;
     std::size_t of_delta = 0;
     for (std::size_t i = 0; i < answer.results.size(); ++i) {
@@ -109,24 +143,11 @@ TEST_P(IvfadcParts, RankByTheVectorsThemselves)
     EXPECT_GT(same, answer.results.size() * 8 / 10);
 }
 
-TEST_P(IvfadcParts, RunOutOfNoRows)
-{
-    Fresh fresh(Method::ivfadc, GetParam().metric, 300, 400, options());
-    fresh.append_in_parts(*fresh.mirror, 2);
-    const std::vector<float> queries = fresh.queries(3);
-    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
-    EXPECT_EQ(fresh.recall(answer, queries, 700), 1) << "also those in lists that are not probed";
-    // Few rows of the index live: its own search goes through all lists, and so does that of the parts.
-    const std::set<std::size_t> all = every(1, 300);
-    fresh.kill(*fresh.mirror, all, 1);
-    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
-}
-
 // Rows that differ by less than the precision of a part's bytes.
 TEST_P(IvfadcParts, RankAsManyAsAreAskedFor)
 {
     constexpr std::size_t crowd = 400;
-    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, crowd, options());
+    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, crowd, GetParam().options);
     std::vector<float> query(fresh.row_at(1000), fresh.row_at(1000) + dimensions);
     fresh.gather(1000, 1e-4F);
     fresh.append_in_parts(*fresh.mirror, 1);
@@ -137,57 +158,7 @@ TEST_P(IvfadcParts, RankAsManyAsAreAskedFor)
     expect_same(answer, fresh.search(plain, query, 10, 0, SearchMode::normal, {}, settings));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcParts,
-                         testing::Values(Kind{Metric::l2, 0, 1}, Kind{Metric::l2, 0, 0}, Kind{Metric::l2, 1, 1},
-                                         Kind{Metric::l2, 2, 0}, Kind{Metric::l2, 0, 2}, Kind{Metric::cosine, 0, 1},
-                                         Kind{Metric::cosine, 2, 2}, Kind{Metric::inner_product, 0, 1}));
-
-struct GraphKind {
-    Metric metric;
-    std::int64_t vectors;
-};
-
-class GraphParts : public testing::TestWithParam<GraphKind>
-{
-protected:
-    static constexpr std::int64_t ef = 40;
-    ParameterList options() const { return make_list({{"vectors", GetParam().vectors}}); }
-};
-
-TEST_P(GraphParts, FindAsMuchAsAnIndexOfAllRows)
-{
-    Fresh fresh(Method::graph, GetParam().metric, 3000, 2000, options());
-    fresh.append_in_parts(*fresh.mirror, 16, 1);
-    ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
-    const std::vector<float> queries = fresh.queries(200);
-    Fresh built(Method::graph, GetParam().metric, 5000, 0, options());
-    const double fresh_recall = fresh.recall(fresh.search(fresh.mirror, queries, 10, ef), queries, 10);
-    const double built_recall = built.recall(built.search(built.mirror, queries, 10, ef), queries, 10);
-    EXPECT_GE(fresh_recall, built_recall - 0.01);
-
-    const std::set<std::size_t> dead = every(2, fresh.rows());
-    fresh.kill(*fresh.mirror, dead, 1);
-    built.kill(*built.mirror, dead, 1);
-    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10, ef), queries, 10, dead),
-              built.recall(built.search(built.mirror, queries, 10, ef), queries, 10, dead) - 0.01);
-}
-
-TEST_P(GraphParts, RunOutOfNoRows)
-{
-    Fresh fresh(Method::graph, GetParam().metric, 300, 400, options());
-    fresh.append_in_parts(*fresh.mirror, 2);
-    const std::vector<float> queries = fresh.queries(3);
-    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
-    EXPECT_EQ(fresh.recall(answer, queries, 700), 1);
-    const std::set<std::size_t> all = every(1, 300);
-    fresh.kill(*fresh.mirror, all, 1);
-    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, GraphParts,
-                         testing::Values(GraphKind{Metric::l2, 0}, GraphKind{Metric::cosine, 0},
-                                         GraphKind{Metric::inner_product, 0}, GraphKind{Metric::l1, 1},
-                                         GraphKind{Metric::hamming, 0}, GraphKind{Metric::jaccard, 0}));
+INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcParts, testing::ValuesIn(ivfadc_kinds));
 
 // An index of bits: the answer holds enough rows of parts for a caller that ranks it by the rows.
 TEST(DeltaParts, AreThereBesideBits)

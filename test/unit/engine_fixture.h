@@ -78,6 +78,8 @@ struct TestIndex {
                             std::uint32_t seed = 1);
     const float* row(std::size_t i) const { return vectors.data() + i * shape.dimensions; }
     std::vector<float> random_rows(std::size_t count, std::uint32_t seed) const;
+    // The shapes of addresses and vectors, as `exact` stores them.
+    std::vector<ArrayShape> arrays() const;
 };
 
 struct BuiltIndex {

@@ -208,6 +208,13 @@ TestIndex TestIndex::random(std::size_t rows, std::uint32_t dimensions, Metric m
     return index;
 }
 
+std::vector<ArrayShape> TestIndex::arrays() const
+{
+    return {make_array_shape(array_tid_block, ArrayType::u32, rows(), 1),
+            make_array_shape(array_tid_offset, ArrayType::u16, rows(), 1),
+            make_array_shape(array_vectors, ArrayType::f32, rows(), shape.dimensions)};
+}
+
 std::vector<float> TestIndex::random_rows(std::size_t count, std::uint32_t seed) const
 {
     std::mt19937 random(seed);

@@ -394,18 +394,7 @@ TEST(EngineLoad, MemoryBudget)
 
 std::shared_ptr<Mirror> load_into(Residency& residency, const TestIndex& index)
 {
-    std::vector<ArrayShape> arrays(3);
-    std::strcpy(arrays[0].name, array_tid_block);
-    arrays[0].type = ArrayType::u32;
-    std::strcpy(arrays[1].name, array_tid_offset);
-    arrays[1].type = ArrayType::u16;
-    std::strcpy(arrays[2].name, "vectors");
-    arrays[2].type = ArrayType::f32;
-    for (ArrayShape& array : arrays) {
-        array.rows = index.rows();
-        array.width = 1;
-    }
-    arrays[2].width = index.shape.dimensions;
+    const std::vector<ArrayShape> arrays = index.arrays();
     std::uint64_t bytes = 0;
     for (const ArrayShape& array : arrays) bytes += array.bytes();
     EXPECT_EQ(residency.begin_load(index.key, 1, LoadRole::load, bytes, {}), Residency::State::absent);

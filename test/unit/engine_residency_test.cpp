@@ -126,20 +126,8 @@ protected:
 
     std::shared_ptr<Mirror> make_mirror(const TestIndex& index, bool on_cuda = false)
     {
-        std::vector<ArrayShape> arrays(3);
-        std::strcpy(arrays[0].name, array_tid_block);
-        arrays[0].type = ArrayType::u32;
-        std::strcpy(arrays[1].name, array_tid_offset);
-        arrays[1].type = ArrayType::u16;
-        std::strcpy(arrays[2].name, "vectors");
-        arrays[2].type = ArrayType::f32;
-        for (ArrayShape& array : arrays) {
-            array.rows = index.rows();
-            array.width = 1;
-        }
-        arrays[2].width = index.shape.dimensions;
-        return std::make_shared<Mirror>(index.key, index.shape, ParameterList{}, index.rows(), arrays, told_method(),
-                                        on_cuda);
+        return std::make_shared<Mirror>(index.key, index.shape, ParameterList{}, index.rows(), index.arrays(),
+                                        told_method(), on_cuda);
     }
     void publish(Residency& residency, const TestIndex& index, bool on_cuda = false)
     {

@@ -1,9 +1,11 @@
-// References for graphs: nearest rows by comparing all with all, and the rows that a breadth-first search reaches.
+// References for graphs: nearest rows drawn at random or by comparing all with all, and the rows that a breadth-first
+// search reaches.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "methods/graph/edges.h"
@@ -14,6 +16,26 @@
 
 namespace pgwarp::test
 {
+
+// Lists of rows that lie near each other on a circle, some of them short.
+inline NearestRows circle_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
+{
+    std::mt19937 random(seed);
+    NearestRows nearest;
+    nearest.width = width;
+    nearest.rows.resize(std::size_t{rows} * width);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+        std::vector<std::uint32_t> near;
+        for (std::uint32_t distance = 1; near.size() < width && distance < rows / 2; ++distance) {
+            if (random() % 4 != 0) near.push_back((row + distance) % rows);
+            if (random() % 4 != 0 && near.size() < width) near.push_back((row + rows - distance) % rows);
+        }
+        if (random() % 8 == 0) near.resize(random() % width);
+        near.resize(width, no_neighbour);
+        std::copy(near.begin(), near.end(), nearest.of(row));
+    }
+    return nearest;
+}
 
 // Rows that are `left_out` are no row's neighbours and have none.
 inline NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out, ThreadPool& pool)

@@ -22,17 +22,8 @@ Index make_index(Method method, Metric metric, std::size_t words, const std::vec
 std::vector<RowResult> naive(Metric metric, const float* query, const std::vector<float>& rows, std::size_t words,
                              std::size_t k, RowBitmap dead = {})
 {
-    std::vector<RowResult> all;
-    for (std::size_t i = 0; i < rows.size() / words; ++i) {
-        if (bit_is_set(dead, i)) continue;
-        all.push_back(
-            {naive_bit_distance(metric, query, rows.data() + i * words, words), static_cast<std::uint32_t>(i)});
-    }
-    std::sort(all.begin(), all.end(), [](const RowResult& a, const RowResult& b) {
-        return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
-    });
-    all.resize(std::min(k, all.size()));
-    return all;
+    return nearest_rows(query, rows, words, k, dead,
+                        [&](const float* a, const float* b) { return naive_bit_distance(metric, a, b, words); });
 }
 
 void expect_same(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)

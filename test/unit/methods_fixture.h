@@ -69,15 +69,8 @@ struct Index {
         rows.sort_by_tid();
         BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
         builder->run(rows, progress, pool);
-        const std::vector<ArrayShape> arrays = builder->arrays();
-        searcher = factory->make_searcher(shape, builder->effective_options(), arrays);
-        for (const ArrayShape& array : arrays) {
-            const std::vector<std::byte> bytes = contents(array);
-            for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
-                const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
-                searcher->write(array.name, offset, std::span(bytes).subspan(offset, length));
-            }
-        }
+        searcher = factory->make_searcher(shape, builder->effective_options(), builder->arrays());
+        write_to(*searcher, 1001);
         searcher->finish_load(pool);
     }
 
@@ -98,6 +91,18 @@ struct Index {
         return bytes;
     }
 
+    // Loads a searcher or a mirror with the arrays, in pieces of `piece` bytes.
+    template <class Loaded>
+    void write_to(Loaded& loaded, std::size_t piece = 100003) const
+    {
+        for (const ArrayShape& array : builder->arrays()) {
+            const std::vector<std::byte> bytes = contents(array);
+            for (std::size_t offset = 0; offset < bytes.size(); offset += piece)
+                loaded.write(array.name, offset,
+                             std::span(bytes).subspan(offset, std::min(piece, bytes.size() - offset)));
+        }
+    }
+
     std::vector<std::vector<RowResult>> search(const std::vector<float>& queries, std::uint32_t k, ThreadPool& pool,
                                                const ParameterList& settings = {}, RowBitmap dead = {},
                                                std::int64_t effort = 0) const
@@ -115,21 +120,29 @@ struct Index {
     }
 };
 
-// The k nearest live rows by canonical distances, ties by row.
-inline std::vector<RowResult> brute_force(Metric metric, const float* query, const std::vector<float>& rows,
-                                          std::size_t dimensions, std::size_t k, RowBitmap dead = {})
+// The k nearest live rows of [count][width] by distance(query, row), ties by row.
+template <class Distance>
+std::vector<RowResult> nearest_rows(const float* query, const std::vector<float>& rows, std::size_t width,
+                                    std::size_t k, RowBitmap dead, const Distance& distance)
 {
     std::vector<RowResult> all;
-    for (std::size_t i = 0; i < rows.size() / dimensions; ++i) {
-        if (bit_is_set(dead, i)) continue;
-        all.push_back({canonical_distance(metric, query, rows.data() + i * dimensions, dimensions),
-                       static_cast<std::uint32_t>(i)});
+    for (std::size_t i = 0; i < rows.size() / width; ++i) {
+        if (!bit_is_set(dead, i))
+            all.push_back({distance(query, rows.data() + i * width), static_cast<std::uint32_t>(i)});
     }
     std::sort(all.begin(), all.end(), [](const RowResult& a, const RowResult& b) {
         return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
     });
     all.resize(std::min(k, all.size()));
     return all;
+}
+
+// The same by canonical distances.
+inline std::vector<RowResult> brute_force(Metric metric, const float* query, const std::vector<float>& rows,
+                                          std::size_t dimensions, std::size_t k, RowBitmap dead = {})
+{
+    return nearest_rows(query, rows, dimensions, k, dead,
+                        [&](const float* a, const float* b) { return canonical_distance(metric, a, b, dimensions); });
 }
 
 inline std::vector<std::uint32_t> ids(const std::vector<RowResult>& results)

@@ -9,6 +9,9 @@
 #include <random>
 #include <vector>
 
+#include "numeric/key_ranks.h"
+#include "numeric_reference.h"
+
 namespace pgwarp
 {
 namespace
@@ -71,6 +74,24 @@ TEST(SelectSmallest, OrderedKeys)
     }
     for (std::size_t i = 0; i < size; ++i) keys[i] = std::min(i, size - i);
     for (const std::size_t count : {1U, 10U, 1500U, 2999U, 3000U}) expect_smallest(keys, count);
+}
+
+TEST(KeyRanks, AreThoseOfASort)
+{
+    std::mt19937_64 random(9);
+    reference::for_each_target([&](const char* target) {
+        SCOPED_TRACE(target);
+        for (const std::size_t count : {0, 1, 7, 8, 9, 64, 257}) {
+            Keys keys(count);
+            // Different ones, some of them beyond the range of signed words.
+            for (std::size_t i = 0; i < count; ++i) keys[i] = random() / 512 * 512 + i;
+            std::vector<std::uint32_t> ranks(count);
+            rank_keys(keys.data(), count, ranks.data());
+            Keys sorted = keys;
+            std::ranges::sort(sorted);
+            for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(sorted[ranks[i]], keys[i]);
+        }
+    });
 }
 
 }  // namespace

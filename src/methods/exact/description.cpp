@@ -1,5 +1,5 @@
 // The description of exact.
-#include "methods/description.h"
+#include "methods/comparisons.h"
 
 namespace pgwarp
 {
@@ -13,14 +13,6 @@ constexpr ValueDescription options[] = {
      .help = "Precision in which candidates are found",
      .kind = ValueKind::choice,
      .choices = vectors_choices},
-};
-
-constexpr Comparison comparisons[] = {
-    {ElementType::float32, Metric::l2},     {ElementType::float32, Metric::inner_product},
-    {ElementType::float32, Metric::cosine}, {ElementType::float32, Metric::l1},
-    {ElementType::float16, Metric::l2},     {ElementType::float16, Metric::inner_product},
-    {ElementType::float16, Metric::cosine}, {ElementType::float16, Metric::l1},
-    {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
 };
 
 constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}};
@@ -45,7 +37,7 @@ constexpr MethodDescription exact_description = {
     .comment = "exact nearest neighbours over resident vectors",
     .options = options,
     .settings = {},
-    .comparisons = comparisons,
+    .comparisons = dense_comparisons,
     .arrays = arrays,
     .forms = forms,
     .check_options = check_form_of_bits,

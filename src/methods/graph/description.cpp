@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "methods/description.h"
+#include "methods/comparisons.h"
 
 namespace pgwarp
 {
@@ -87,14 +87,6 @@ constexpr SettingDescription settings[] = {
      .detail = "0: chosen by the device."},
 };
 
-constexpr Comparison comparisons[] = {
-    {ElementType::float32, Metric::l2},     {ElementType::float32, Metric::inner_product},
-    {ElementType::float32, Metric::cosine}, {ElementType::float32, Metric::l1},
-    {ElementType::float16, Metric::l2},     {ElementType::float16, Metric::inner_product},
-    {ElementType::float16, Metric::cosine}, {ElementType::float16, Metric::l1},
-    {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
-};
-
 constexpr ArrayDescription arrays[] = {
     {array_seeds, ArrayRole::link_seeds},       {array_half_mean, ArrayRole::half_mean},
     {array_half_scale, ArrayRole::half_scale},  {array_projection, ArrayRole::quantizer},
@@ -162,7 +154,7 @@ constexpr MethodDescription graph_description = {
     .comment = "proximity graph of fixed degree",
     .options = options,
     .settings = settings,
-    .comparisons = comparisons,
+    .comparisons = dense_comparisons,
     .arrays = arrays,
     .forms = forms,
     .check_options = check_options,

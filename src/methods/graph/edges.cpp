@@ -6,7 +6,7 @@
 
 #include "methods/graph/build_loop.h"
 #include "methods/graph/graph.h"
-#include "methods/graph/place_table.h"
+#include "methods/rows/place_table.h"
 
 namespace pgwarp
 {

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "methods/graph/graph.h"
-#include "methods/graph/place_table.h"
 #include "methods/graph/traversal.h"
+#include "methods/rows/place_table.h"
 #include "numeric/distance.h"
 
 namespace pgwarp

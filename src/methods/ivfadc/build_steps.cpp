@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "methods/ivfadc/build_samples.h"
-#include "methods/recall/truth.h"
 #include "methods/rows/byte_lists.h"
 #include "numeric/kmeans.h"
 #include "numeric/sample.h"
@@ -45,7 +44,7 @@ void IvfadcBuildSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& 
     for (std::size_t first = 0; first < arrays.rows; first += assign_step) {
         input.report("assigning rows", first, arrays.rows);
         const std::size_t count = std::min(assign_step, arrays.rows - first);
-        assign_to_centroids(input.list_metric(), input.vectors().subspan(first * dimensions, count * dimensions),
+        assign_to_centroids(list_metric(input), input.vectors().subspan(first * dimensions, count * dimensions),
                             dimensions, arrays.centroids, std::span(arrays.list_of_row).subspan(first, count),
                             input.pool, input.progress.cancel);
     }
@@ -106,29 +105,10 @@ void IvfadcBuildSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays&
     }
 }
 
-void IvfadcBuildSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
-{
-    input.report("measuring half vectors", 0, arrays.rows);
-    arrays.half.train(input.shape, input.vectors(), input.pool, input.progress.cancel);
-}
-
-std::vector<std::vector<std::uint32_t>> IvfadcBuildSteps::truth(const IvfadcBuildInput& input,
-                                                                const std::vector<std::uint32_t>& sample)
-{
-    return calibration_truth(input.metric(), input.vectors(), input.shape.dimensions, sample, input.pool,
-                             input.progress.cancel);
-}
-
 std::unique_ptr<Searcher> IvfadcBuildSteps::make_searcher(const IndexShape& shape, const ParameterList& options,
                                                           std::span<const ArrayShape> arrays)
 {
     return make_ivfadc_searcher(shape, options, arrays);
-}
-
-void IvfadcBuildSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
-{
-    input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = arrays.half.compact(input.rows);
 }
 
 }  // namespace pgwarp

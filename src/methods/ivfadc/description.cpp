@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "methods/description.h"
+#include "methods/comparisons.h"
 
 namespace pgwarp
 {
@@ -41,15 +41,6 @@ constexpr SettingDescription settings[] = {
      .parameter = "refine_factor",
      .detail = "0 means as many as pgwarp.recall needs.",
      .overrides_calibration = true},
-};
-
-constexpr Comparison comparisons[] = {
-    {ElementType::float32, Metric::l2},
-    {ElementType::float32, Metric::inner_product},
-    {ElementType::float32, Metric::cosine},
-    {ElementType::float16, Metric::l2},
-    {ElementType::float16, Metric::inner_product},
-    {ElementType::float16, Metric::cosine},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -108,7 +99,7 @@ constexpr MethodDescription ivfadc_description = {
     .comment = "inverted file with product quantizer codes and exact re-rank",
     .options = options,
     .settings = settings,
-    .comparisons = comparisons,
+    .comparisons = product_comparisons,
     .arrays = arrays,
     .forms = forms,
     .check_options = check_options,

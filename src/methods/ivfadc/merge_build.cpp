@@ -71,7 +71,7 @@ void IvfadcMergeBuilder::assign(const IvfadcBuildInput& input, std::size_t first
     }
     if (unknown.empty()) return;
     std::vector<std::uint32_t> found(unknown.size());
-    assign_to_centroids(input.list_metric(), gathered, dimensions, made_.centroids, found, input.pool);
+    assign_to_centroids(list_metric(input), gathered, dimensions, made_.centroids, found, input.pool);
     for (std::size_t i = 0; i < unknown.size(); ++i) lists[unknown[i]] = found[i];
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "methods/pqtree/search_kernels.h"
+#include "numeric/key_ranks.h"
 #include "numeric/top_k.h"
 
 namespace pgwarp

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "methods/recall/truth.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -61,28 +60,9 @@ void TreeBuildSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays
     }
 }
 
-void TreeBuildSteps::train_half(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("measuring half vectors", 0, arrays.rows);
-    arrays.half.train(input.shape, input.vectors(), input.pool, input.progress.cancel);
-}
-
-std::vector<std::vector<std::uint32_t>> TreeBuildSteps::truth(const TreeBuildInput& input,
-                                                              const std::vector<std::uint32_t>& sample)
-{
-    return calibration_truth(input.metric(), input.vectors(), input.shape.dimensions, sample, input.pool,
-                             input.progress.cancel);
-}
-
 std::unique_ptr<TreeProposer> TreeBuildSteps::make_proposer(const TreeBuildInput& input, const TreeArrays& arrays)
 {
     return make_cpu_proposer(input.metric(), arrays.options, arrays.tree, arrays.lines, arrays.codes, input.pool);
-}
-
-void TreeBuildSteps::keep_halves(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = arrays.half.compact(input.rows);
 }
 
 }  // namespace pgwarp

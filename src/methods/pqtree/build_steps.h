@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "methods/method.h"
 #include "methods/pqtree/build_arrays.h"
 #include "methods/pqtree/proposer.h"
+#include "methods/vector_build.h"
 
 namespace pgwarp
 {
@@ -27,45 +27,20 @@ std::size_t tree_training_sample(const TreeShape& shape);
 void encode_rows(const TreeArrays& arrays, std::span<const float> rows, std::uint8_t* codes, ThreadPool& pool,
                  const CancelToken* cancel);
 
-// The input of every step.
-struct TreeBuildInput {
-    const IndexShape& shape;
-    RowBuffer& rows;
-    const BuildProgress& progress;
-    ThreadPool& pool;
+using TreeBuildInput = VectorBuildInput;
 
-    Metric metric() const { return static_cast<Metric>(shape.metric); }
-    std::span<const float> vectors() const { return rows.vectors(); }
-    // Reports progress; throws Cancelled where the build was cancelled.
-    void report(const char* phase, std::uint64_t done, std::uint64_t total) const
-    {
-        progress.advance(phase, done, total);
-    }
-};
-
-// Called in this order, each at most once; the options decide which. A device throws std::bad_alloc where its memory is
-// short.
-class TreeBuildSteps
+// Called in this order between begin() and train_half(); make_proposer() after the truth.
+class TreeBuildSteps : public VectorBuildSteps<TreeArrays>
 {
 public:
-    virtual ~TreeBuildSteps() = default;
-    // Brings rows to a device.
-    virtual void begin(const TreeBuildInput&) {}
     // Makes the tree.
     virtual void train_tree(const TreeBuildInput& input, TreeArrays& arrays);
     // Makes the table of lines.
     virtual void choose_lines(const TreeBuildInput& input, TreeArrays& arrays);
     // Makes the codes of all rows: leaves, lines and places.
     virtual void encode_rows(const TreeBuildInput& input, TreeArrays& arrays);
-    // Makes the codec of half vectors and their largest error.
-    virtual void train_half(const TreeBuildInput& input, TreeArrays& arrays);
-    // As calibration_truth() (methods/recall/truth.h).
-    virtual std::vector<std::vector<std::uint32_t>> truth(const TreeBuildInput& input,
-                                                          const std::vector<std::uint32_t>& sample);
     // Makes the proposer of the calibration.
     virtual std::unique_ptr<TreeProposer> make_proposer(const TreeBuildInput& input, const TreeArrays& arrays);
-    // Makes the half vectors in the memory of the rows, whose floats are gone afterwards.
-    virtual void keep_halves(const TreeBuildInput& input, TreeArrays& arrays);
 };
 
 // device: the steps of a device, or null. Where its memory is too small, the CPU makes all steps.

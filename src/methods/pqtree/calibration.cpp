@@ -6,7 +6,7 @@
 
 #include "methods/recall/curve.h"
 #include "methods/recall/searches.h"
-#include "numeric/hash.h"
+#include "methods/rows/place_table.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"
 
@@ -90,34 +90,6 @@ float recall_of_candidates(const Calibration& curve)
     const float* recall = curve.points[curve.count - 2].recall;
     return recall[1] >= 0 ? recall[1] : recall[0];
 }
-
-constexpr std::uint32_t no_row = 0xffffffff;
-
-// The numbers of rows in a list, by open addressing.
-class NeighbourTable
-{
-public:
-    explicit NeighbourTable(std::span<const std::uint32_t> rows) : rows_(rows)
-    {
-        while (slots_.size() < 4 * rows.size() + 1) slots_.resize(2 * slots_.size());
-        std::ranges::fill(slots_, no_row);
-        for (std::uint32_t i = 0; i < rows.size(); ++i) slots_[slot_of(rows[i])] = i;
-    }
-    // Returns no_row for a row that is not in the list.
-    std::uint32_t find(std::uint32_t row) const { return slots_[slot_of(row)]; }
-
-private:
-    std::size_t slot_of(std::uint32_t row) const
-    {
-        const std::size_t mask = slots_.size() - 1;
-        std::size_t slot = mix_hash(row) & mask;
-        while (slots_[slot] != no_row && rows_[slots_[slot]] != row) slot = (slot + 1) & mask;
-        return slot;
-    }
-
-    std::span<const std::uint32_t> rows_;
-    std::vector<std::uint32_t> slots_{no_row};
-};
 
 }  // namespace
 
@@ -214,13 +186,14 @@ std::vector<float> TreeCalibration::worst_shares(std::size_t column, std::int64_
 // Returns the place of each true neighbour among the proposals of a query, without its own row.
 std::vector<std::size_t> TreeCalibration::places_of(std::size_t query, std::span<const Candidate> proposed) const
 {
-    const NeighbourTable numbers(sample.truth[query]);
+    thread_local PlaceTable numbers;
+    numbers.assign(sample.truth[query]);
     std::vector<std::size_t> places(sample.truth[query].size(), std::numeric_limits<std::size_t>::max());
     std::size_t place = 0;
     for (const Candidate& one : proposed) {
         if (one.row == sample.rows[query]) continue;
-        const std::uint32_t number = numbers.find(one.row);
-        if (number != no_row) places[number] = place;
+        const std::uint32_t number = numbers.place_of(one.row);
+        if (number != PlaceTable::none) places[number] = place;
         ++place;
     }
     return places;

@@ -1,6 +1,4 @@
 // Measures recall anew by proposals of the CPU.
-#include "methods/pqtree/calibrator.h"
-
 #include "methods/given_arrays.h"
 #include "methods/pqtree/build_arrays.h"
 #include "methods/pqtree/calibration.h"

@@ -1,5 +1,5 @@
 // The description of pqtree.
-#include "methods/description.h"
+#include "methods/comparisons.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,15 +48,6 @@ constexpr SettingDescription settings[] = {
      .detail = "0 means as many as pgwarp.recall needs.",
      .overrides_calibration = true,
      .is_effort = true},
-};
-
-constexpr Comparison comparisons[] = {
-    {ElementType::float32, Metric::l2},
-    {ElementType::float32, Metric::inner_product},
-    {ElementType::float32, Metric::cosine},
-    {ElementType::float16, Metric::l2},
-    {ElementType::float16, Metric::inner_product},
-    {ElementType::float16, Metric::cosine},
 };
 
 constexpr ArrayDescription arrays[] = {
@@ -118,7 +109,7 @@ constexpr MethodDescription pqtree_description = {
     .comment = "product quantization tree with line codes and exact re-rank",
     .options = options,
     .settings = settings,
-    .comparisons = comparisons,
+    .comparisons = product_comparisons,
     .arrays = arrays,
     .forms = {},
     .check_options = check_options,

@@ -1,6 +1,4 @@
 // Merges: new rows go down the existing tree and to its lines.
-#include "methods/pqtree/merge_build.h"
-
 #include "methods/pqtree/build_steps.h"
 #include "methods/stepped_builder.h"
 

@@ -1,6 +1,4 @@
 // The factory of pqtree on the CPU.
-#include "methods/pqtree/calibrator.h"
-#include "methods/pqtree/merge_build.h"
 #include "methods/pqtree/pqtree.h"
 
 namespace pgwarp

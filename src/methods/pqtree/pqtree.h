@@ -99,5 +99,12 @@ SearchPlan search_plan(const TreeOptions& options, std::size_t rows, const Searc
 std::unique_ptr<Builder> make_pqtree_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_pqtree_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
+// A builder of merges: it encodes new rows with the tree and the lines of an index, and takes the arrays of
+// TreeArrays::quantizer_shapes(). It makes "half_scale", whose largest error is that of all rows, old and new, and for
+// the new rows alone "codes", "half" and "vectors".
+std::unique_ptr<Builder> make_pqtree_merge_builder(const IndexShape& shape, const ParameterList& options);
+// A Recalibrator (methods/recall/recalibration.h) that takes the arrays of TreeArrays::quantizer_shapes() and "codes".
+// Throws BadRequest for options without vectors (refine = none).
+std::unique_ptr<Builder> make_pqtree_calibrator(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

@@ -44,24 +44,6 @@ void score_columns(bool squared, const float* values, std::size_t count, std::si
     }
 }
 
-void count_below(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks)
-{
-    const hn::CappedTag<std::uint64_t, 8> tag;
-    const std::size_t lanes = hn::Lanes(tag);
-    HWY_ALIGN std::uint64_t some[8] = {};
-    for (std::size_t i = 0; i < count; i += lanes) {
-        const std::size_t filled = std::min(lanes, count - i);
-        std::copy_n(keys + i, filled, some);
-        const auto own = hn::Load(tag, some);
-        auto below = hn::Zero(tag);
-        // A mask is -1 in its lanes.
-        for (std::size_t j = 0; j < count; ++j)
-            below = hn::Sub(below, hn::VecFromMask(tag, hn::Lt(hn::Set(tag, keys[j]), own)));
-        hn::Store(below, tag, some);
-        for (std::size_t lane = 0; lane < filled; ++lane) ranks[i + lane] = static_cast<std::uint32_t>(some[lane]);
-    }
-}
-
 // Writes the terms of a line part in floats; returns the range of its bases and the largest slope.
 TermRange float_terms(const LineArrays& lines, const float* scores, float* bases, float* slopes)
 {
@@ -267,7 +249,6 @@ constexpr float largest_sum = 1 << 30;
 }  // namespace
 
 HWY_EXPORT(score_columns);
-HWY_EXPORT(count_below);
 HWY_EXPORT(float_terms);
 HWY_EXPORT(round_terms);
 HWY_EXPORT(sum_codes);
@@ -276,11 +257,6 @@ void score_packed(bool squared, const float* values, std::size_t count, std::siz
                   float* out)
 {
     HWY_DYNAMIC_DISPATCH(score_columns)(squared, values, count, dimensions, query, out);
-}
-
-void rank_keys(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks)
-{
-    HWY_DYNAMIC_DISPATCH(count_below)(keys, count, ranks);
 }
 
 LineArrays::LineArrays(const LineTable& table, std::size_t line_part, std::span<const float> lengths)

@@ -25,9 +25,6 @@ inline std::size_t padded(std::size_t count)
 void score_packed(bool squared, const float* values, std::size_t count, std::size_t dimensions, const float* query,
                   float* out);
 
-// ranks[i] = the number of keys below key i, of different keys. Takes count^2 comparisons without branches.
-void rank_keys(const std::uint64_t* keys, std::size_t count, std::uint32_t* ranks);
-
 // The parameters of line_term() for the lines of one line part, an array each, padded to whole blocks. lengths: of
 // line_lengths().
 struct LineArrays {

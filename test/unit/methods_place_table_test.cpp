@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "methods/graph/graph.h"
-#include "methods/graph/place_table.h"
+#include "methods/rows/place_table.h"
 
 namespace pgwarp::test
 {
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> different_rows(std::size_t count, std::uint32_t most,
     return all;
 }
 
-TEST(GraphPlaceTable, FindsOfManyWhatItFindsOneByOne)
+TEST(PlaceTable, FindsOfManyWhatItFindsOneByOne)
 {
     std::mt19937 random(1);
     PlaceTable table;

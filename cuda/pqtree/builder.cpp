@@ -27,7 +27,6 @@ constexpr std::size_t level2_iterations = 8;
 // Larger samples than the CPU's make leaves and lines fit better, in a few milliseconds.
 constexpr std::size_t sample_factor = 4;
 constexpr std::size_t most_sampled = 200000;  // unless the CPU takes more
-constexpr std::size_t line_rows = 2 * line_sample_rows;
 
 // Proposes by a searcher without vectors.
 class SearchingProposer : public TreeProposer
@@ -88,7 +87,7 @@ public:
 
     void begin(const TreeBuildInput& input) override;
     void train_tree(const TreeBuildInput& input, TreeArrays& arrays) override;
-    void choose_lines(const TreeBuildInput& input, TreeArrays& arrays) override;
+    std::size_t line_rows() const override { return 2 * line_sample_rows; }
     void encode_rows(const TreeBuildInput& input, TreeArrays& arrays) override;
     void train_half(const TreeBuildInput& input, TreeArrays& arrays) override;
     std::vector<std::vector<std::uint32_t>> truth(const TreeBuildInput& input,
@@ -126,7 +125,7 @@ void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
     if (arrays.rows == 0) return TreeBuildSteps::train_tree(input, arrays);
     input.report("training tree", 0, 1);
     const TreeShape shape = arrays.options.tree(arrays.dimensions);
-    const std::size_t usual = std::max(rows_per_leaf * shape.leaves(), rows_per_centroid * shape.k1);
+    const std::size_t usual = tree_training_sample(shape);
     const std::vector<std::uint32_t> chosen =
         sample_rows(arrays.rows, std::max(usual, std::min(sample_factor * usual, most_sampled)), tree_seed);
     const DeviceArray<float> sample = device_->sample(chosen, input.pool, input.progress.cancel);
@@ -137,15 +136,6 @@ void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
         input.report("training tree", part, shape.parts);
         train_part(input, arrays, part, sample, chosen.size());
     }
-}
-
-void DeviceSteps::choose_lines(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("choosing lines", 0, 1);
-    const std::vector<float> sample = pgwarp::gather_rows(input.vectors().data(), arrays.dimensions,
-                                                          sample_rows(arrays.rows, line_rows, tree_seed + 1));
-    arrays.lines =
-        pgwarp::choose_lines(arrays.tree, arrays.options.line_parts, sample, input.pool, input.progress.cancel);
 }
 
 // Copies vectors [count][width] to the columns of a part in rows [count][dimensions].

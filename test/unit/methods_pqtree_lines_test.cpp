@@ -26,6 +26,21 @@ double product(const float* a, const float* b, std::size_t begin, std::size_t en
     return sum;
 }
 
+struct LineTerm {
+    float base;
+    float slope;
+};
+
+// Terms by the formula of lines.h. length: of line_lengths(). from, to: the scores of the line's centroids within its
+// line part.
+LineTerm line_term(const LineTable& table, std::size_t line, float length, float from, float to)
+{
+    const float first = table.places[2 * line];
+    const float step = table.places[2 * line + 1];
+    const float difference = to - from - length;
+    return {from + first * (difference + first * length), step * (difference + 2 * first * length)};
+}
+
 struct Trained {
     std::vector<float> rows;
     ProductTree tree;
@@ -47,7 +62,7 @@ TEST(PqtreeLines, ScoresAreDistancesToDecodedPoints)
     for (const float spread : {1.0F, 1e-3F, 1e4F}) {
         const Trained trained(shape, 6, spread);
         ThreadPool pool(2);
-        const std::size_t stride = line_code_bytes(trained.lines.shape);
+        const std::size_t stride = 2 * trained.lines.shape.line_parts;
         const std::size_t count = trained.rows.size() / dimensions;
         std::vector<std::uint8_t> codes(count * stride);
         encode_lines(trained.tree, trained.lines, trained.rows, stride, codes.data(), pool);
@@ -87,7 +102,7 @@ TEST(PqtreeLines, CodesAreNearestPoints)
     const TreeShape shape{dimensions, 2, 12, 4};
     const Trained trained(shape, 6);
     ThreadPool pool(1);
-    const std::size_t stride = line_code_bytes(trained.lines.shape);
+    const std::size_t stride = 2 * trained.lines.shape.line_parts;
     std::vector<std::uint8_t> codes(100 * stride);
     encode_lines(trained.tree, trained.lines, std::span(trained.rows).first(100 * dimensions), stride, codes.data(),
                  pool);
@@ -131,7 +146,7 @@ TEST(PqtreeLines, ErrorFallsWithLineParts)
     for (const std::size_t line_parts : {2, 4, 8, 16}) {
         const LineTable table = choose_lines(tree, line_parts, rows, pool);
         ASSERT_EQ(table.ends.size(), 2 * line_parts * 256);
-        const std::size_t stride = line_code_bytes(table.shape);
+        const std::size_t stride = 2 * line_parts;
         std::vector<std::uint8_t> codes(200 * stride);
         encode_lines(tree, table, measured, stride, codes.data(), pool);
         std::vector<float> decoded(width);

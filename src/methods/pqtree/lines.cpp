@@ -346,14 +346,6 @@ std::vector<float> line_lengths(const ProductTree& tree, const LineTable& table,
     return lengths;
 }
 
-LineTerm line_term(const LineTable& table, std::size_t line, float length, float from, float to)
-{
-    const float first = table.places[2 * line];
-    const float step = table.places[2 * line + 1];
-    const float difference = to - from - length;
-    return {from + first * (difference + first * length), step * (difference + 2 * first * length)};
-}
-
 float line_bias(const LineTable& table, std::span<const float> lengths, const std::uint8_t* code)
 {
     double bias = 0;

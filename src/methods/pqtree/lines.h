@@ -8,6 +8,14 @@
 // of it. SIFT, 2,016 pairs: the mean squared error is 29,200 with 8 line parts, 10,700 with 16 and 1,690 with 32; with
 // all pairs, which take two bytes, 27,100, 9,350 and 1,210. In 16 line parts, the pairs that are nearest to the most
 // rows leave 11,200.
+//
+// A query's terms of a line: the score of a place b is base + b slope + b^2 s^2 c^2. The last term is the same for all
+// queries, so a searcher adds it up a row when it loads: line_bias().
+//
+// With b^2 = |y - c_i|^2, a^2 = |y - c_j|^2, c^2 = |c_i - c_j|^2, p = lambda of the byte 0, s = its step, and
+// lambda = p + s place, equation 9 is b^2 + lambda (a^2 - b^2 - c^2) + lambda^2 c^2, so that
+//   base = b^2 + p (a^2 - b^2 - c^2) + p^2 c^2, slope = s (a^2 - b^2 - c^2) + 2 p s c^2.
+// Inner products take -y.c_i for b^2, -y.c_j for a^2, and 0 for c^2.
 #pragma once
 
 #include <cstddef>
@@ -58,37 +66,17 @@ struct LineTable {
 LineTable choose_lines(const ProductTree& tree, std::size_t line_parts, std::span<const float> rows, ThreadPool& pool,
                        const CancelToken* cancel = nullptr);
 
-// Codes of rows: for each the lines [line_parts], then the places [line_parts].
-inline std::size_t line_code_bytes(const LineShape& shape)
-{
-    return 2 * shape.line_parts;
-}
-
 // Encodes rows [count][dimensions]: of each line part the line with the smallest error, ties to the lower number, and
-// the nearest place on it. The code of row i begins at codes + i * stride.
+// the nearest place on it. The code of row i begins at codes + i * stride: lines [line_parts], then places
+// [line_parts].
 void encode_lines(const ProductTree& tree, const LineTable& table, std::span<const float> rows, std::size_t stride,
                   std::uint8_t* codes, ThreadPool& pool, const CancelToken* cancel = nullptr);
 
 // Writes the point that a code stands for: out [dimensions].
 void decode_lines(const ProductTree& tree, const LineTable& table, const std::uint8_t* code, float* out);
 
-// A query's terms of a line: the score of a place b is base + b slope + b^2 s^2 c^2. The last term is the same for all
-// queries, so a searcher adds it up a row when it loads: line_bias().
-//
-// With b^2 = |y - c_i|^2, a^2 = |y - c_j|^2, c^2 = |c_i - c_j|^2, p = lambda of the byte 0, s = its step, and
-// lambda = p + s place, equation 9 is b^2 + lambda (a^2 - b^2 - c^2) + lambda^2 c^2, so that
-//   base = b^2 + p (a^2 - b^2 - c^2) + p^2 c^2, slope = s (a^2 - b^2 - c^2) + 2 p s c^2.
-// Inner products take -y.c_i for b^2, -y.c_j for a^2, and 0 for c^2.
-struct LineTerm {
-    float base;
-    float slope;
-};
-
 // c^2 of each line [line_parts * lines]; 0 for inner product.
 std::vector<float> line_lengths(const ProductTree& tree, const LineTable& table, Metric metric);
-
-// length: of line_lengths(). from, to: the scores of the line's centroids within its line part.
-LineTerm line_term(const LineTable& table, std::size_t line, float length, float from, float to);
 
 // The part of a row's score that no query changes.
 float line_bias(const LineTable& table, std::span<const float> lengths, const std::uint8_t* code);

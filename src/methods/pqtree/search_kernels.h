@@ -25,7 +25,7 @@ inline std::size_t padded(std::size_t count)
 void score_packed(bool squared, const float* values, std::size_t count, std::size_t dimensions, const float* query,
                   float* out);
 
-// The parameters of line_term() for the lines of one line part, an array each, padded to whole blocks. lengths: of
+// The parameters of terms (lines.h) of the lines of one line part, an array each, padded to whole blocks. lengths: of
 // line_lengths().
 struct LineArrays {
     std::vector<std::int32_t> from;  // centroids of the first level

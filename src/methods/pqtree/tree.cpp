@@ -65,66 +65,40 @@ struct Groups {
     }
 };
 
-// Trains the tree of a part.
-class PartTrainer
-{
-public:
-    PartTrainer(ProductTree& tree, std::size_t part, std::span<const float> rows, std::uint64_t seed, ThreadPool& pool,
+// Trains the tree of a part: its centroids, then the leaves of each of them.
+void train_part(ProductTree& tree, std::size_t part, std::span<const float> rows, std::uint64_t seed, ThreadPool& pool,
                 const CancelToken* cancel)
-        : tree_(tree),
-          shape_(tree.shape),
-          part_(part),
-          width_(shape_.width(part)),
-          columns_(columns_of(shape_, rows, part)),
-          seed_(seed),
-          pool_(pool),
-          cancel_(cancel)
-    {
-    }
-
-    void run()
-    {
-        KMeansOptions training;
-        training.clusters = shape_.k1;
-        training.iterations = level1_iterations;
-        training.seed = seed_;
-        training.balanced = true;
-        training.cancel = cancel_;
-        const std::vector<float> centroids = train_kmeans(columns_, width_, training, pool_);
-        put_columns(shape_, part_, centroids, tree_.level1.data());
-        std::vector<std::uint32_t> nearest(columns_.size() / width_);
-        assign_to_centroids(Metric::l2, columns_, width_, centroids, nearest, pool_, cancel_);
-        const Groups groups(nearest, shape_.k1);
-        pool_.parallel_for(shape_.k1, 1, [&](std::size_t first, std::size_t last) {
-            for (std::size_t c = first; c < last; ++c) train_leaves(c, groups.gather(c, columns_, width_), centroids);
-        });
-    }
-
-private:
-    // A centroid without rows has leaves at its own place.
-    void train_leaves(std::size_t c, std::vector<float> rows, const std::vector<float>& centroids)
-    {
-        if (cancel_ != nullptr) cancel_->check();
-        const auto own = centroids.begin() + static_cast<std::ptrdiff_t>(c * width_);
-        if (rows.empty()) rows.assign(own, own + static_cast<std::ptrdiff_t>(width_));
-        KMeansOptions training;
-        training.clusters = shape_.k2;
-        training.iterations = level2_iterations;
-        training.seed = seed_ + 1 + c;
-        training.cancel = cancel_;
-        const std::vector<float> leaves = train_kmeans(rows, width_, training, caller_alone());
-        put_columns(shape_, part_, leaves, tree_.level2.data() + c * shape_.k2 * shape_.dimensions);
-    }
-
-    ProductTree& tree_;
-    const TreeShape& shape_;
-    std::size_t part_;
-    std::size_t width_;
-    std::vector<float> columns_;
-    std::uint64_t seed_;
-    ThreadPool& pool_;
-    const CancelToken* cancel_;
-};
+{
+    const TreeShape& shape = tree.shape;
+    const std::size_t width = shape.width(part);
+    const std::vector<float> columns = columns_of(shape, rows, part);
+    KMeansOptions training;
+    training.clusters = shape.k1;
+    training.iterations = level1_iterations;
+    training.seed = seed;
+    training.balanced = true;
+    training.cancel = cancel;
+    const std::vector<float> centroids = train_kmeans(columns, width, training, pool);
+    put_columns(shape, part, centroids, tree.level1.data());
+    std::vector<std::uint32_t> nearest(columns.size() / width);
+    assign_to_centroids(Metric::l2, columns, width, centroids, nearest, pool, cancel);
+    const Groups groups(nearest, shape.k1);
+    training.clusters = shape.k2;
+    training.iterations = level2_iterations;
+    training.balanced = false;
+    pool.parallel_for(shape.k1, 1, [&](std::size_t first, std::size_t last) {
+        for (std::size_t c = first; c < last; ++c) {
+            if (cancel != nullptr) cancel->check();
+            std::vector<float> members = groups.gather(c, columns, width);
+            // A centroid without rows has leaves at its own place.
+            if (members.empty()) members.assign(&centroids[c * width], &centroids[c * width] + width);
+            KMeansOptions own = training;
+            own.seed = seed + 1 + c;
+            put_columns(shape, part, train_kmeans(members, width, own, caller_alone()),
+                        tree.level2.data() + c * shape.k2 * shape.dimensions);
+        }
+    });
+}
 
 // The tree in the layout of assignment: for each part its centroids, and the leaves of each of them.
 struct PackedTree {
@@ -173,7 +147,7 @@ ProductTree train_tree(const TreeShape& shape, std::span<const float> rows, std:
     if (rows.empty()) return tree;
     for (std::size_t part = 0; part < shape.parts; ++part) {
         if (progress) progress(part, shape.parts);
-        PartTrainer(tree, part, rows, seed + part * (most_level1 + 1), pool, cancel).run();
+        train_part(tree, part, rows, seed + part * (most_level1 + 1), pool, cancel);
     }
     if (progress) progress(shape.parts, shape.parts);
     return tree;

@@ -152,6 +152,11 @@ TEST(EngineStreamedBuild, RefusesWhatNoSampleIs)
     const std::vector<std::byte> few(50);
     EXPECT_THROW(give(client, begun.token, make_array_shape(array_sample_rows, ArrayType::u8, 1, 50), few),
                  EngineError);
+    // Times the 104 bytes of a row, modulo 2^64, this is 8.
+    constexpr std::uint64_t wraps = 1064235235021704901;
+    EXPECT_THROW(give(client, begun.token, make_array_shape(array_sample_rows, ArrayType::u8, wraps, 0),
+                      std::span(few).first(8)),
+                 EngineError);
     TestIndex bad = index;
     bad.vectors[5] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_THROW(give_sample(client, bad, begun.token), EngineError);

@@ -24,7 +24,9 @@ bool StreamedRows::give(const ArrayShape& array, std::span<const std::byte> byte
     if (!ends && !is_named(array, array_sample_rows)) return false;
     if (trained_ || size_ > 0) throw BadRequest("a sample after the rows");
     const std::uint64_t width = ends ? sizeof(std::uint64_t) : sizeof(Tid) + sizeof(float) * shape_.dimensions;
-    if (bytes.size() != array.rows * width || (ends && array.rows != 1)) throw BadRequest("a sample of another shape");
+    // A product of the rows would wrap.
+    if (bytes.size() % width != 0 || array.rows != bytes.size() / width || (ends && array.rows != 1))
+        throw BadRequest("a sample of another shape");
     if (!ends) {
         take_sample(bytes);
         return true;

@@ -269,6 +269,15 @@ SELECT count(*) FROM p q, LATERAL (SELECT id FROM p ORDER BY v <-> q.v LIMIT 1) 
 RESET enable_seqscan;
 DROP TABLE p;
 
+-- a concurrent build samples pages of its table by a snapshot; sparse pages make the table large enough
+
+CREATE TABLE pqtree_sparse (id int, v vector(8)) WITH (fillfactor = 10);
+INSERT INTO pqtree_sparse
+	SELECT i, ARRAY[i % 7, i % 11, i % 13, i % 17, i % 19, i % 23, i % 29, i]::real[]::vector FROM generate_series(1, 12000) i;
+CREATE INDEX CONCURRENTLY pqtree_sparse_v ON pqtree_sparse USING pqtree (v) WITH (k1 = 4, k2 = 2);
+SELECT pg_relation_size('pqtree_sparse') / 8192 >= 1024 AS large, live_rows FROM pgwarp_check('pqtree_sparse_v', true);
+DROP TABLE pqtree_sparse;
+
 DROP TABLE t;
 DROP PROCEDURE live;
 DROP FUNCTION row_of, same_order, plan_of;

@@ -70,15 +70,17 @@ void take_row(Relation, ItemPointer tid, Datum* values, bool* nulls, bool, void*
 }
 
 // Scans `some` of the heap's pages, evenly spread. Rows of transactions in progress are taken as they are, without a
-// wait: the build itself looks at them again.
+// wait: the build itself looks at them again. A concurrent build scans by a snapshot, which never waits, and which
+// PostgreSQL asserts to be used without that.
 void scan_pages(Relation heap, Relation index, IndexInfo* info, BlockNumber some, IndexBuildCallback take, void* state)
 {
     const uint64 all = RelationGetNumberOfBlocks(heap);
+    const bool any_visible = !info->ii_Concurrent;
     for (BlockNumber i = 0; i < some; ++i) {
         CHECK_FOR_INTERRUPTS();
         report_build_phase("sampling rows", i, some);
         const auto block = static_cast<BlockNumber>(all * i / some);
-        table_index_build_range_scan(heap, index, info, false, true, false, block, 1, take, state, nullptr);
+        table_index_build_range_scan(heap, index, info, false, any_visible, false, block, 1, take, state, nullptr);
     }
 }
 

@@ -72,6 +72,17 @@ my $nearest = 'SELECT id FROM items ORDER BY (v + v)::vector(8) <-> (SELECT v + 
 is(sql("SET enable_seqscan = off; $nearest"), 77777, 'and found');
 sql('DROP INDEX items_v');
 
+# The view of progress tells the sample from the rows.
+sql(q{CREATE FUNCTION phase_at(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+	$$ BEGIN
+		IF id % 1000 = 7 THEN PERFORM pg_stat_clear_snapshot(); RAISE NOTICE 'phase: %', (SELECT phase FROM pg_stat_progress_create_index WHERE pid = pg_backend_pid()); END IF;
+		RETURN id;
+	END $$});
+$err = create(0, '(v) WHERE phase_at(id) > 0');
+my %phases = map { $_ => 1 } $err =~ /phase: building index: ([a-z]+ [a-z]+)/g;
+is(join(', ', sort keys %phases), 'reading rows, sampling rows', 'phases') or diag $err;
+sql('DROP INDEX items_v');
+
 my $sum = 'SELECT sum(id) FROM (SELECT id FROM items WHERE v IS NOT NULL ORDER BY v <-> (SELECT v FROM items WHERE id = 5) LIMIT 200) n';
 my $expected = sql("SET enable_indexscan = off; $sum");
 sql('CREATE INDEX CONCURRENTLY items_v ON items USING pqtree (v)');

@@ -22,9 +22,10 @@ const char* const phase_names[] = {
     "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
     "encoding rows", "measuring half vectors", "writing half vectors", "writing rows",
     "calibrating",   "writing pages",          "copying rows",         "sampling rows",
-    "training tree", "choosing lines",
+    "training tree", "choosing lines",         "reading rows",
 };
-constexpr int64 percent_steps = 101;
+constexpr int64 unknown_percent = 101;
+constexpr int64 percent_steps = 102;
 
 int64 phase_number(const char* phase)
 {
@@ -41,7 +42,8 @@ void report_build_phase(const char* phase, uint64 done, uint64 total)
     // During VACUUM the progress view shows VACUUM's own phases.
     if (MyBEEntry == nullptr || MyBEEntry->st_progress_command != PROGRESS_COMMAND_CREATE_INDEX) return;
     const int64 percent =
-        total == 0 ? 0 : static_cast<int64>(Min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(total)));
+        total == 0 ? unknown_percent
+                   : static_cast<int64>(Min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(total)));
     pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, (phase_number(phase) + 1) * percent_steps + percent);
 }
 
@@ -50,7 +52,9 @@ char* build_phase_name(int64 encoded)
     if (encoded == PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE) return pstrdup("initializing");
     const int64 phase = encoded / percent_steps - 1;
     if (phase < 0 || phase >= static_cast<int64>(lengthof(phase_names))) return nullptr;
-    return psprintf("%s (%d %%)", phase_names[phase], static_cast<int>(encoded % percent_steps));
+    const auto percent = static_cast<int>(encoded % percent_steps);
+    return percent == unknown_percent ? pstrdup(phase_names[phase])
+                                      : psprintf("%s (%d %%)", phase_names[phase], percent);
 }
 
 }  // namespace pgwarp

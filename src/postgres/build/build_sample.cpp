@@ -121,13 +121,9 @@ void end_sample(const EngineBuild* build, uint64 sent)
     give_array(build, make_array_shape(array_sample_of, ArrayType::u64, 1, 1), 0, &rows, sizeof(rows));
 }
 
-}  // namespace
-
-void send_sample(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
+// Sends a sample where the index has enough rows for one.
+void count_and_sample(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
 {
-    if (RelationGetNumberOfBlocks(heap) < fewest_blocks || !engine_available()) return;
-    begin_engine_build(build);
-    if (build->wanted_sample == 0) return;
     // The planner knows little of a table that was never analyzed, and nothing of a partial index.
     build->expected_rows = count_rows(heap, index, info);
     end_engine_build(build);
@@ -137,6 +133,17 @@ void send_sample(Relation heap, Relation index, IndexInfo* info, EngineBuild* bu
     // With too few rows the engine gathers all.
     const uint64 sent = send_rows(heap, index, info, build);
     if (sent >= build->wanted_sample / 2) end_sample(build, sent);
+}
+
+}  // namespace
+
+void send_sample(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
+{
+    if (RelationGetNumberOfBlocks(heap) < fewest_blocks || !engine_available()) return;
+    begin_engine_build(build);
+    if (build->wanted_sample == 0) return;
+    count_and_sample(heap, index, info, build);
+    report_build_phase("reading rows", 0, 0);
 }
 
 }  // namespace pgwarp

@@ -88,8 +88,8 @@ ResultPromise promise_results(const ParameterList& given, Metric metric)
     return {refine == TreeRefine::half ? ResultKind::lower_bound : ResultKind::approximate};
 }
 
-// The planner compares this with the rows that ivfadc counts, 2 sqrt(rows) and a fortieth of them, although both
-// methods compare fewer. At equal recall a search takes 1.7 times as long as one of ivfadc (SIFT, 100,000 rows, .95: 72
+// The planner compares this with the count of an inverted file, 2 sqrt(rows) and a fortieth of the rows, although
+// searches of both compare fewer. At equal recall they take about 1.7 times as long here (SIFT, 100,000 rows, .95: 70
 // us and 43 us). Of it the descent and the terms of all lines take as much as 800 candidates.
 double compare_leaves_and_codes(const SearchCostInput& input)
 {

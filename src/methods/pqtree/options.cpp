@@ -29,10 +29,13 @@ std::size_t choose_level1(double leaves)
     return std::clamp<std::size_t>(static_cast<std::size_t>(leaves / 2), 2, usual_level1);
 }
 
-std::size_t choose_level2(double leaves, std::size_t k1)
+// Of two parts as many leaves as make no more bins than that; of other numbers of parts about one bin a row.
+std::size_t choose_level2(std::size_t rows, std::size_t parts, std::size_t k1)
 {
-    const auto wanted = static_cast<std::size_t>(leaves / static_cast<double>(k1));
-    return std::clamp<std::size_t>(wanted, 1, std::min(most_level2, most_leaves / k1));
+    const auto level1 = static_cast<double>(k1);
+    const double wanted = parts == usual_parts ? std::floor(leaves_for(most_bins_per_row, rows, parts) / level1)
+                                               : std::round(leaves_for(1, rows, parts) / level1);
+    return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, std::min(most_level2, most_leaves / k1));
 }
 
 // The leaves of more centroids cost time, and those of fewer miss bins: more than a hundredth of the recall at these
@@ -67,8 +70,7 @@ TreeOptions TreeOptions::resolve(const ParameterList& options, std::size_t rows,
     if (resolved.parts == 0) resolved.parts = resolved.line_parts % 2 == 0 ? std::min(usual_parts, dimensions) : 1;
     // Lines need centroids also where rows are few.
     resolved.k1 = given("k1") != 0 ? given("k1") : choose_level1(leaves_for(1, rows, resolved.parts));
-    const double leaves = leaves_for(most_bins_per_row, rows, resolved.parts);
-    resolved.k2 = given("k2") != 0 ? given("k2") : choose_level2(leaves, resolved.k1);
+    resolved.k2 = given("k2") != 0 ? given("k2") : choose_level2(rows, resolved.parts, resolved.k1);
     if (resolved.k1 * resolved.k2 > most_leaves) resolved.k1 = std::max<std::size_t>(2, most_leaves / resolved.k2);
     if (resolved.line_parts == 0) resolved.line_parts = choose_line_parts(dimensions, resolved.parts);
     if (resolved.line_parts > dimensions / resolved.parts * resolved.parts)

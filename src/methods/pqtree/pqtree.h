@@ -24,8 +24,8 @@
 //   leaves in .98; but then candidates lie in three times as many bins, among many more empty ones. k1 k2 <=
 //   sqrt(.4 rows): at most two bins for five rows, which take 1.7 bytes a row on a device, and 40 in all without
 //   vectors. As many bins as rows need a quarter fewer candidates for the same recall, but more time, because most of
-//   them are empty: 340 us a query at .95, with 9 leaves a centroid 297, and of 100,000 rows 78 with 5, 72 with 2, 3
-//   or 4. k1 = 64 gives lines 2,016 pairs of centroids; with 32 (496 pairs) their error
+//   them are empty: 340 us a query at .95, with 9 leaves a centroid 297. Of 100,000 rows 3 leaves and 5 take the same
+//   time. k1 = 64 gives lines 2,016 pairs of centroids; with 32 (496 pairs) their error
 //   is a third larger, with 128 a sixth smaller, for four times the work of the choice. width: a quarter of the
 //   centroids, whose leaves lose a hundredth of the recall; more for many candidates. line_parts: one for eight
 //   dimensions.

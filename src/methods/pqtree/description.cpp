@@ -88,9 +88,9 @@ ResultPromise promise_results(const ParameterList& given, Metric metric)
     return {refine == TreeRefine::half ? ResultKind::lower_bound : ResultKind::approximate};
 }
 
-// The planner compares this with the rows that ivfadc counts, 2 sqrt(rows) and a fortieth of them, although both
-// methods compare fewer. At equal recall a search takes 1.7 times as long as one of ivfadc (SIFT, 100,000 rows, .95: 72
-// us and 43 us). Of it the descent and the terms of all lines take as much as 800 candidates.
+// The planner compares this with the rows that an inverted file counts, 2 sqrt(rows) and a fortieth of them, although
+// both compare fewer. At equal recall a search takes 1.7 times as long as one there (SIFT, 100,000 rows, .95: 72 us and
+// 43 us). Of it the descent and the terms of all lines take as much as 800 candidates.
 double compare_leaves_and_codes(const SearchCostInput& input)
 {
     constexpr double fixed = 800;

@@ -6,6 +6,7 @@
 #include "cluster/half_rows.h"
 #include "cluster/truth.h"
 #include "device/error.h"
+#include "methods/bulk_memory.h"
 
 namespace pgwarp::cuda
 {
@@ -15,21 +16,53 @@ BuildRows::BuildRows(Context& context, const char* name)
       name_(name),
       build_(context),
       lease_(context.lease(Priority::build)),
-      staging_(static_cast<cudaStream_t>(lease_))
+      copies_(context.lease(Priority::build)),
+      staging_(static_cast<cudaStream_t>(copies_))
 {
 }
 
-void BuildRows::upload(RowBuffer& rows, std::size_t dimensions, const BuildProgress& progress, ThreadPool& pool)
+void BuildRows::follow(cudaStream_t later, cudaStream_t sooner)
 {
-    constexpr std::size_t report_rows = std::size_t{1} << 19;  // between reports of progress
+    ordered_.record(sooner);
+    ordered_.hold(later);
+}
+
+void BuildRows::begin(RowBuffer& rows, std::size_t dimensions)
+{
+    host_ = &rows;
     dimensions_ = dimensions;
     count_ = rows.size();
     rows_ = array<float>(count_ * dimensions);
-    for (std::size_t first = 0; first < count_; first += report_rows) {
-        progress.advance("copying rows", first, count_);
-        const std::size_t floats = std::min(report_rows, count_ - first) * dimensions;
-        staging_.upload(rows.vectors().data() + first * dimensions, floats * sizeof(float),
-                        rows_.data() + first * dimensions, pool, progress.cancel);
+}
+
+DeviceArray<float> BuildRows::sample(const std::vector<std::uint32_t>& numbers, ThreadPool& pool,
+                                     const CancelToken* cancel)
+{
+    BulkVector<float> gathered(numbers.size() * dimensions_);
+    pool.parallel_for(numbers.size(), items_at_a_time(dimensions_ * sizeof(float)),
+                      [&](std::size_t begin, std::size_t end) {
+                          for (std::size_t i = begin; i < end; ++i)
+                              std::copy_n(host_->vectors().data() + std::size_t{numbers[i]} * dimensions_, dimensions_,
+                                          gathered.data() + i * dimensions_);
+                      });
+    DeviceArray<float> sampled = array<float>(gathered.size());
+    follow(copies_, stream());
+    staging_.upload(gathered.data(), sampled.bytes(), sampled.data(), pool, cancel);
+    follow(stream(), copies_);
+    return sampled;
+}
+
+void BuildRows::upload(const char* phase, const BuildProgress& progress, ThreadPool& pool,
+                       const std::function<void(std::size_t, std::size_t)>& use)
+{
+    follow(copies_, stream());
+    for (std::size_t first = 0; first < count_; first += piece_rows) {
+        progress.advance(phase, first, count_);
+        const std::size_t here = std::min(piece_rows, count_ - first);
+        staging_.upload(host_->vectors().data() + first * dimensions_, here * dimensions_ * sizeof(float),
+                        rows_.data() + first * dimensions_, pool, progress.cancel);
+        follow(stream(), copies_);
+        use(first, here);
     }
 }
 
@@ -55,9 +88,10 @@ std::vector<std::vector<std::uint32_t>> BuildRows::truth(Metric metric, const st
     return cuda::calibration_truth(context_, metric, data(), count_, dimensions_, sample, pool, cancel, stream());
 }
 
-std::span<const std::uint16_t> BuildRows::keep_halves(RowBuffer& rows, ThreadPool& pool)
+std::span<const std::uint16_t> BuildRows::keep_halves(ThreadPool& pool)
 {
-    const std::span<std::uint16_t> halves = rows.replace_by_half();
+    const std::span<std::uint16_t> halves = host_->replace_by_half();
+    follow(copies_, stream());
     staging_.download(halves_.data(), halves_.bytes(), halves.data(), pool, nullptr);
     return halves;
 }

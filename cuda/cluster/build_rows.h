@@ -6,11 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "cluster/staging.h"
 #include "device/context.h"
+#include "device/event.h"
 #include "device/wait.h"
 #include "methods/method.h"
 #include "methods/rows/half_rows.h"
@@ -26,8 +28,15 @@ public:
     BuildRows(const BuildRows&) = delete;
     BuildRows& operator=(const BuildRows&) = delete;
 
-    // Copies the rows to the device.
-    void upload(RowBuffer& rows, std::size_t dimensions, const BuildProgress& progress, ThreadPool& pool);
+    // Takes memory for the rows, which stay where they are until they are uploaded.
+    void begin(RowBuffer& rows, std::size_t dimensions);
+    // Returns the rows with these numbers on the device. They need not be uploaded yet.
+    DeviceArray<float> sample(const std::vector<std::uint32_t>& numbers, ThreadPool& pool, const CancelToken* cancel);
+    // Copies the rows to the device in pieces, in order. use(first, count) enqueues work on a piece in stream(); the
+    // next one is copied meanwhile.
+    void upload(const char* phase, const BuildProgress& progress, ThreadPool& pool,
+                const std::function<void(std::size_t, std::size_t)>& use);
+    static constexpr std::size_t piece_rows = std::size_t{1} << 17;
     const float* data() const { return rows_.data(); }
     // The rows from `number` on.
     const float* row(std::size_t number) const { return rows_.data() + number * dimensions_; }
@@ -60,6 +69,7 @@ public:
     template <class T>
     void download(const DeviceArray<T>& from, T* to, ThreadPool& pool, const CancelToken* cancel)
     {
+        follow(copies_, stream());
         staging_.download(from.data(), from.bytes(), to, pool, cancel);
     }
 
@@ -69,18 +79,24 @@ public:
     std::vector<std::vector<std::uint32_t>> truth(Metric metric, const std::vector<std::uint32_t>& sample,
                                                   ThreadPool& pool, const CancelToken* cancel) const;
     // Overwrites the memory of the rows on the host with the half vectors, and returns them.
-    std::span<const std::uint16_t> keep_halves(RowBuffer& rows, ThreadPool& pool);
+    std::span<const std::uint16_t> keep_halves(ThreadPool& pool);
 
 private:
+    // Work that is enqueued in `later` from now on waits for that in `sooner`.
+    void follow(cudaStream_t later, cudaStream_t sooner);
+
     Context& context_;
     const char* name_;
     Context::Build build_;
     Context::Lease lease_;
-    Staging staging_;
+    Context::Lease copies_;
+    Event ordered_;
+    RowBuffer* host_ = nullptr;
     std::size_t dimensions_ = 0;
     std::size_t count_ = 0;
     DeviceArray<float> rows_;
     DeviceArray<std::uint16_t> halves_;
+    Staging staging_;  // copies end before the memory above is freed
 };
 
 }  // namespace pgwarp::cuda

@@ -31,6 +31,13 @@ __global__ void gather_rows_kernel(const float* rows, std::size_t dimensions, co
     }
 }
 
+__global__ void copy_columns_kernel(const float* rows, std::size_t values, std::size_t dimensions, std::size_t first,
+                                    std::size_t width, float* out)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < values) out[i] = rows[i / width * dimensions + first + i % width];
+}
+
 // A warp hashes a row.
 __global__ void hash_rows_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
                                  std::size_t count, std::uint64_t* hashes)
@@ -194,6 +201,16 @@ void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t*
                                                        out + first * dimensions);
         check_launch("gather rows");
     }
+}
+
+void copy_columns(const float* rows, std::size_t count, std::size_t dimensions, std::size_t first, std::size_t width,
+                  float* out, cudaStream_t stream)
+{
+    const std::size_t values = count * width;
+    if (values == 0) return;
+    copy_columns_kernel<<<static_cast<unsigned>((values + 255) / 256), 256, 0, stream>>>(rows, values, dimensions,
+                                                                                         first, width, out);
+    check_launch("copying columns");
 }
 
 std::size_t train_kmeans(Context& context, const float* rows, std::size_t count, std::size_t dimensions,

@@ -1,8 +1,10 @@
 #include "cluster/row_products.h"
 
 #include <algorithm>
+#include <cfloat>
 
 #include "device/error.h"
+#include "select/key.cuh"
 #include "select/warp.cuh"
 
 namespace pgwarp::cuda
@@ -34,26 +36,44 @@ struct ProductTask {
     // The dimensions of this launch. The first is a multiple of `depth`; where it is not 0, sums continue from `out`.
     std::size_t first_dimension = 0;
     std::size_t end_dimension = 0;
+    // Where scores are collected, `out` only takes the sums of launches before the last.
+    NearLists lists = {};
+    std::size_t first_row = 0;
 };
 
-// Dimensions [k, k + depth) of 128 rows, transposed: 16 threads read 16 neighbours of one row.
-__device__ inline void load_tile(const float* rows, std::size_t count, const ResidualBase& base, std::size_t dimensions,
-                                 std::size_t first, std::size_t k, float (&shared)[depth][tile + pad])
+constexpr int fetched = depth * tile / threads;
+
+// Fetches a thread's share of dimensions [k, k + depth) of 128 rows: 16 threads read 16 neighbours of one row.
+__device__ inline void fetch_tile(const float* rows, std::size_t count, const ResidualBase& base,
+                                  std::size_t dimensions, std::size_t first, std::size_t k, float (&values)[fetched])
 {
-    const int e = threadIdx.x % depth;
-    const std::size_t column = k + e;
-    for (int r = threadIdx.x / depth; r < tile; r += threads / depth) {
-        const std::size_t row = first + r;
-        float value = 0;
-        if (row < count && column < dimensions) {
-            value = rows[row * dimensions + column];
-            if (base.labels != nullptr) value -= base.centroids[base.labels[row] * dimensions + column];
-        }
-        shared[e][r] = value;
+    const std::size_t column = k + threadIdx.x % depth;
+#pragma unroll
+    for (int i = 0; i < fetched; ++i) {
+        const std::size_t row = first + threadIdx.x / depth + i * (threads / depth);
+        values[i] = 0;
+        if (row >= count || column >= dimensions) continue;
+        values[i] = rows[row * dimensions + column];
+        if (base.labels != nullptr) values[i] -= base.centroids[base.labels[row] * dimensions + column];
     }
 }
 
-__global__ __launch_bounds__(threads) void row_products_kernel(ProductTask task)
+// Stores it transposed.
+__device__ inline void store_tile(const float (&values)[fetched], float (&shared)[depth][tile + pad])
+{
+#pragma unroll
+    for (int i = 0; i < fetched; ++i)
+        shared[threadIdx.x % depth][threadIdx.x / depth + i * (threads / depth)] = values[i];
+}
+
+__device__ inline void append(const NearLists& lists, std::size_t query, float score, std::size_t row)
+{
+    const unsigned at = atomicAdd(lists.counts + query, 1U);
+    lists.keys[query * lists.room + at] = make_key(score, static_cast<std::uint32_t>(row));
+}
+
+template <bool collects>
+__global__ __launch_bounds__(threads, 2) void row_products_kernel(ProductTask task)
 {
     __shared__ __align__(16) float left[depth][tile + pad];
     __shared__ __align__(16) float right[depth][tile + pad];
@@ -74,11 +94,19 @@ __global__ __launch_bounds__(threads) void row_products_kernel(ProductTask task)
             }
         }
     }
+    float next_left[fetched];
+    float next_right[fetched];
+    const auto fetch = [&](std::size_t k) {
+        fetch_tile(task.left, task.left_count, task.base, task.dimensions, first_left, k, next_left);
+        fetch_tile(task.right, task.right_count, {}, task.dimensions, first_right, k, next_right);
+    };
+    fetch(task.first_dimension);
     for (std::size_t k = task.first_dimension; k < task.end_dimension; k += depth) {
         __syncthreads();
-        load_tile(task.left, task.left_count, task.base, task.dimensions, first_left, k, left);
-        load_tile(task.right, task.right_count, {}, task.dimensions, first_right, k, right);
+        store_tile(next_left, left);
+        store_tile(next_right, right);
         __syncthreads();
+        if (k + depth < task.end_dimension) fetch(k + depth);
 #pragma unroll
         for (int e = 0; e < depth; ++e) {
             float a[8];
@@ -97,12 +125,21 @@ __global__ __launch_bounds__(threads) void row_products_kernel(ProductTask task)
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
         const std::size_t row = row_of(i);
+        if (row >= task.left_count) continue;
+        const float bound = collects && last ? task.lists.bounds[row] : 0.0F;
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             const std::size_t column = column_of(j);
-            if (row >= task.left_count || column >= task.right_count) continue;
+            if (column >= task.right_count) continue;
             const float norm = task.norms != nullptr ? task.norms[column] : 0.0F;
-            task.out[row * task.stride + column] = last ? fmaf(task.factor, sums[i][j], norm) : sums[i][j];
+            const float value = last ? fmaf(task.factor, sums[i][j], norm) : sums[i][j];
+            if (collects && last) {
+                // Also in place of NaN.
+                const float score = fmaxf(fminf(value, FLT_MAX), -FLT_MAX);
+                if (score < bound) append(task.lists, row, score, task.first_row + column);
+            } else {
+                task.out[row * task.stride + column] = value;
+            }
         }
     }
 }
@@ -141,7 +178,7 @@ std::size_t launch_blocks(std::size_t dimensions)
     int resident = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the device");
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, row_products_kernel, threads, 0),
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, row_products_kernel<false>, threads, 0),
           "asking for the device");
     const std::size_t wave = std::max<std::size_t>(1, static_cast<std::size_t>(multiprocessors) * resident);
     const std::size_t blocks = launch_products / (launch_depth(dimensions) * tile * tile);
@@ -149,13 +186,14 @@ std::size_t launch_blocks(std::size_t dimensions)
     return std::min<std::size_t>(waves * wave, 65535);
 }
 
+template <bool collects>
 void multiply(ProductTask task, cudaStream_t stream)
 {
     const std::size_t share = launch_depth(task.dimensions);
     const dim3 grid(tiles(task.right_count), tiles(task.left_count));
     for (; task.first_dimension < task.dimensions; task.first_dimension = task.end_dimension) {
         task.end_dimension = std::min(task.first_dimension + share, task.dimensions);
-        row_products_kernel<<<grid, threads, 0, stream>>>(task);
+        row_products_kernel<collects><<<grid, threads, 0, stream>>>(task);
         check_launch("products of rows");
     }
 }
@@ -171,36 +209,79 @@ void rotate_rows(const float* rows, std::size_t count, std::size_t dimensions, c
         const std::size_t here = std::min(step, count - first);
         ResidualBase piece = base;
         if (piece.labels != nullptr) piece.labels += first;
-        multiply({rows + first * dimensions, here, piece, rotation, dimensions, dimensions, nullptr, 1.0F,
-                  out + first * dimensions, dimensions},
-                 stream);
+        multiply<false>({rows + first * dimensions, here, piece, rotation, dimensions, dimensions, nullptr, 1.0F,
+                         out + first * dimensions, dimensions},
+                        stream);
     }
 }
+
+namespace
+{
+
+struct ScoreShape {
+    std::size_t queries;
+    std::size_t rows;  // of a launch
+};
+
+ScoreShape score_shape(std::size_t query_count, std::size_t dimensions)
+{
+    const std::size_t blocks = launch_blocks(dimensions);
+    const std::size_t queries = std::min(query_count, blocks * tile);
+    return {queries, std::max<std::size_t>(1, blocks / tiles(queries)) * tile};
+}
+
+ProductTask score_task(const float* queries, std::size_t query_count, const float* rows, const float* norms,
+                       std::size_t row_count, std::size_t dimensions, float* out, std::size_t stride)
+{
+    const float factor = norms != nullptr ? -2.0F : -1.0F;
+    return {queries, query_count, {}, rows, row_count, dimensions, norms, factor, out, stride};
+}
+
+// Calls launch(first query, queries, first row, rows) for each launch.
+template <class Launch>
+void for_each_launch(const ScoreShape& shape, std::size_t query_count, std::size_t row_count, const Launch& launch)
+{
+    for (std::size_t query = 0; query < query_count; query += shape.queries)
+        for (std::size_t row = 0; row < row_count; row += shape.rows)
+            launch(query, std::min(shape.queries, query_count - query), row, std::min(shape.rows, row_count - row));
+}
+
+}  // namespace
 
 void score_rows(const float* queries, std::size_t query_count, const float* rows, const float* norms,
                 std::size_t row_count, std::size_t dimensions, float* out, std::size_t stride, cudaStream_t stream)
 {
     if (query_count == 0 || row_count == 0) return;
-    const std::size_t blocks = launch_blocks(dimensions);
-    const std::size_t query_step = std::min(query_count, blocks * tile);
-    const std::size_t step = std::max<std::size_t>(1, blocks / tiles(query_step)) * tile;
-    const float factor = norms != nullptr ? -2.0F : -1.0F;
-    for (std::size_t query = 0; query < query_count; query += query_step) {
-        const std::size_t together = std::min(query_step, query_count - query);
-        for (std::size_t first = 0; first < row_count; first += step) {
-            multiply({queries + query * dimensions,
-                      together,
-                      {},
-                      rows + first * dimensions,
-                      std::min(step, row_count - first),
-                      dimensions,
-                      norms != nullptr ? norms + first : nullptr,
-                      factor,
-                      out + query * stride + first,
-                      stride},
-                     stream);
-        }
-    }
+    const auto launch = [&](std::size_t query, std::size_t some, std::size_t row, std::size_t here) {
+        multiply<false>(
+            score_task(queries + query * dimensions, some, rows + row * dimensions,
+                       norms != nullptr ? norms + row : nullptr, here, dimensions, out + query * stride + row, stride),
+            stream);
+    };
+    for_each_launch(score_shape(query_count, dimensions), query_count, row_count, launch);
+}
+
+std::size_t near_sums(std::size_t query_count, std::size_t dimensions)
+{
+    if (dimensions <= most_depth || query_count == 0) return 0;
+    const ScoreShape shape = score_shape(query_count, dimensions);
+    return shape.queries * shape.rows;
+}
+
+void collect_near(const float* queries, std::size_t query_count, const float* rows, const float* norms,
+                  std::size_t row_count, std::size_t first_row, std::size_t dimensions, const NearLists& lists,
+                  float* sums, cudaStream_t stream)
+{
+    if (query_count == 0 || row_count == 0) return;
+    const ScoreShape shape = score_shape(query_count, dimensions);
+    const auto launch = [&](std::size_t query, std::size_t some, std::size_t row, std::size_t here) {
+        ProductTask task = score_task(queries + query * dimensions, some, rows + row * dimensions,
+                                      norms != nullptr ? norms + row : nullptr, here, dimensions, sums, shape.rows);
+        task.lists = {lists.keys + query * lists.room, lists.room, lists.counts + query, lists.bounds + query};
+        task.first_row = first_row + row;
+        multiply<true>(task, stream);
+    };
+    for_each_launch(shape, query_count, row_count, launch);
 }
 
 void squared_norms(const float* rows, std::size_t count, std::size_t dimensions, float* out, cudaStream_t stream)

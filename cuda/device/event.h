@@ -1,4 +1,4 @@
-// A point in a stream that the host waits for.
+// A point in a stream that the host or another stream waits for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,6 +31,11 @@ public:
     void wait(const char* waiting) const
     {
         if (event_ != nullptr) wait_for(event_, waiting);
+    }
+    // Work that is enqueued in `stream` from now on waits.
+    void hold(cudaStream_t stream) const
+    {
+        if (event_ != nullptr) check(cudaStreamWaitEvent(stream, event_, 0), "ordering streams");
     }
 
 private:

@@ -226,6 +226,7 @@ Chunk DeviceSearcher::begin_chunk(const ChunkPlan& plan, const float* queries, W
     Chunk chunk;
     chunk.given = queries;
     chunk.stream = workspace.stream();
+    chunk.events = &workspace;
     float* staged = nullptr;
     float* sent = nullptr;
     const auto on_device = [&](Carver& memory) {
@@ -270,12 +271,18 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
     };
     run_overlapped(batch.overlapped_work);
     if (plan.answers_on_device) return receive_answers(plan, chunk, workspace, receive);
+    std::size_t received = 0;
     if (plan.watched.count() > 0) {
         wait_for_answers(chunk.arrived.found, plan.count, plan.watched, chunk.stream);
     } else {
+        for (std::size_t i = 0; plan.step > 0 && received + plan.step < plan.count && i < Workspace::event_count; ++i) {
+            workspace.event(i).wait("waiting for answers");
+            receive(received, received + plan.step);
+            received += plan.step;
+        }
         wait_for(chunk.stream, "waiting for answers");
     }
-    receive(0, plan.count);
+    receive(received, plan.count);
 }
 
 void DeviceSearcher::note_unfinished(const ChunkPlan& plan, const Chunk& chunk, const SearchBatch& batch,

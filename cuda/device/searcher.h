@@ -50,6 +50,7 @@ private:
 // How a chunk is searched; methods add the shape of their launches.
 struct ChunkPlan {
     std::uint32_t count = 0;         // queries
+    std::uint32_t step = 0;          // queries whose answers are handed out before the next are there; 0: all
     std::uint32_t k = 0;             // places of a query in the answer
     std::size_t workspace = 0;       // bytes of device memory
     std::size_t host_workspace = 0;  // bytes of page-locked memory
@@ -70,6 +71,13 @@ struct Chunk {
     Answers answers;                      // the addresses that kernels write, [count][k]
     Answers arrived;                      // the same in page-locked memory
     cudaStream_t stream = nullptr;
+    Workspace* events = nullptr;
+
+    // Called when the launches for the plan's i-th step are enqueued, where steps are handed out.
+    void end_step(std::size_t i) const
+    {
+        if (i < Workspace::event_count) events->event(i).record(stream);
+    }
 };
 
 // Sends the first bytes of the page-locked workspace to the front of the one on the device, where they have the same

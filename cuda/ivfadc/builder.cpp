@@ -1,4 +1,4 @@
-// The steps of an ivfadc build on the device, over rows that are uploaded once.
+// The steps of an ivfadc build on the device, over rows that are uploaded once, while they are assigned.
 #include "ivfadc/builder.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void DeviceSteps::begin(const IvfadcBuildInput& input)
     const bool makes_halves = IvfOptions::resolve(options_, input.rows.size(), dimensions).keeps_half();
     const std::size_t element = sizeof(float) + (makes_halves ? sizeof(std::uint16_t) : 0);
     if (!context_.pool().has_room(input.vectors().size() * element)) throw DeviceOutOfMemory();
-    device_->upload(input.rows, dimensions, input.progress, input.pool);
+    device_->begin(input.rows, dimensions);
 }
 
 void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& arrays)
@@ -100,9 +100,7 @@ void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& array
     const std::size_t dimensions = arrays.dimensions;
     const std::vector<std::uint32_t> chosen =
         sample_rows(arrays.rows, arrays.options.lists * rows_per_list, build_seed);
-    const auto numbers = device_->copy_of(std::span(chosen));
-    DeviceArray<float> sample = device_->array<float>(chosen.size() * dimensions);
-    gather_rows(device_->data(), dimensions, numbers.data(), chosen.size(), sample.data(), device_->stream());
+    const DeviceArray<float> sample = device_->sample(chosen, input.pool, input.progress.cancel);
     KMeansOptions training = list_training(arrays.options, input.metric(), input.progress);
     training.iterations = training_iterations;
     centroids_ = device_->array<float>(arrays.options.lists * dimensions);
@@ -114,13 +112,11 @@ void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& array
 void DeviceSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     lists_ = device_->array<std::uint32_t>(arrays.rows);
-    for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
-        input.report("assigning rows", first, arrays.rows);
-        assign_to_centroids(context_, list_metric(input), device_->row(first),
-                            std::min(report_rows, arrays.rows - first), arrays.dimensions, centroids_.data(),
-                            arrays.options.lists, lists_.data() + first, input.progress.cancel, device_->stream());
-        device_->wait();
-    }
+    device_->upload("assigning rows", input.progress, input.pool, [&](std::size_t first, std::size_t count) {
+        assign_to_centroids(context_, list_metric(input), device_->row(first), count, arrays.dimensions,
+                            centroids_.data(), arrays.options.lists, lists_.data() + first, input.progress.cancel,
+                            device_->stream());
+    });
     arrays.list_of_row.resize(arrays.rows);
     download(lists_, arrays.list_of_row.data(), input);
 }
@@ -220,7 +216,7 @@ std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const IvfadcBuildInpu
 void DeviceSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = device_->keep_halves(input.rows, input.pool);
+    arrays.halves = device_->keep_halves(input.pool);
 }
 
 }  // namespace

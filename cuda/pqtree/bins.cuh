@@ -215,7 +215,7 @@ __device__ void list_bins(const MirrorView& mirror, const BlockSpace& space, con
 template <int Threads>
 __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Buckets buckets, BlockState& state)
 {
-    constexpr int rounds = 4;
+    constexpr int rounds = 2;
     const std::uint32_t listed = state.listed;
     for (int round = 0;; ++round) {
         const std::uint32_t own = threadIdx.x < cut_buckets ? space.scratch[threadIdx.x] : 0;
@@ -229,7 +229,7 @@ __device__ void decide_bins(const BlockSpace& space, std::uint32_t wanted, Bucke
         }
         __syncthreads();
         const std::uint32_t cut = state.cut;
-        const bool divides = round + 1 < rounds && state.before_cut + state.at_cut > wanted + wanted / 64;
+        const bool divides = round + 1 < rounds && state.before_cut + state.at_cut > wanted + wanted / 32;
         wanted -= state.before_cut;
         if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
         __syncthreads();
@@ -303,20 +303,29 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
     float low = a.scores[0] + b.scores[0];
     std::uint32_t rows = 0;
     std::uint32_t pairs = 0;
+    std::uint32_t bins = 0;
     std::uint32_t wanted_pairs = first_pairs;
     while (true) {
         const float limit = detail::find_limit<Threads>(a, b, low, wanted_pairs, state);
         const detail::Shell shell = detail::open_shell<Threads>(a, b, limit, visited, sums, state);
         const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
-        for (std::uint32_t first = 0; first < shell.pairs; first += room) {
+        for (std::uint32_t first = 0; first < shell.pairs;) {
             if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
             if (threadIdx.x == 0) {
                 state.listed = 0;
                 state.taken = 0;
             }
             __syncthreads();
-            detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first,
-                                       min(first + room, shell.pairs), buckets, state);
+            // Pairs without rows take no room, so more pairs may follow.
+            for (std::uint32_t listed = 0; first < shell.pairs && listed < room / 2;) {
+                const std::uint32_t last = min(first + room - listed, shell.pairs);
+                detail::list_bins<Threads>(mirror, space, a, b, combinations, visited, sums, first, last, buckets,
+                                           state);
+                listed = state.listed;
+                first = last;
+                if (first < shell.pairs) __syncthreads();
+            }
+            bins += state.listed;
             const detail::CutRows found = detail::cut_bins<Threads>(space, candidates - rows, buckets, share, state);
             scan(state.listed, found.own);
             rows += found.all;
@@ -327,7 +336,10 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
         pairs += shell.pairs;
         const float missing = static_cast<float>(candidates - rows) / static_cast<float>(rows + 1);
         const float more = static_cast<float>(pairs) * fminf(fmaxf(1.2F * missing, 0.5F), 4.0F);
-        wanted_pairs = pairs + min(static_cast<std::uint32_t>(more) + 1, room / 5 * 4);
+        // Where pairs have rows as often as so far, those of a shell fill half the room.
+        const float pairs_of_bin = fmaxf(static_cast<float>(pairs) / static_cast<float>(2 * bins + 1), 1.0F);
+        const float most = pairs_of_bin * static_cast<float>(room / 5 * 4);
+        wanted_pairs = pairs + static_cast<std::uint32_t>(fminf(more + 1, most));
         low = limit;
     }
 }

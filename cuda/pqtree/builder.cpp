@@ -1,4 +1,4 @@
-// The steps of a pqtree build on the device, over rows that are uploaded once.
+// The steps of a pqtree build on the device, over rows that are uploaded once, while they are encoded.
 #include "pqtree/builder.h"
 
 #include <algorithm>
@@ -27,14 +27,14 @@ constexpr std::size_t level2_iterations = 8;
 // Larger samples than the CPU's make leaves and lines fit better, in a few milliseconds.
 constexpr std::size_t sample_factor = 4;
 constexpr std::size_t most_sampled = 200000;  // unless the CPU takes more
-constexpr std::size_t line_rows = 2 * line_sample_rows;
-constexpr std::size_t step_rows = std::size_t{1} << 18;  // that are encoded between reports of progress
 
 // Proposes by a searcher without vectors.
 class SearchingProposer : public TreeProposer
 {
 public:
-    SearchingProposer(Context& context, const IndexShape& shape, const TreeArrays& arrays, ThreadPool& pool)
+    // codes: those of `arrays` on the device, all written.
+    SearchingProposer(Context& context, const IndexShape& shape, const TreeArrays& arrays,
+                      DeviceArray<std::uint8_t> codes, ThreadPool& pool)
         : dimensions_(arrays.dimensions)
     {
         TreeArrays bare;
@@ -42,15 +42,11 @@ public:
         bare.options.refine = TreeRefine::none;
         bare.dimensions = arrays.dimensions;
         bare.rows = arrays.rows;
-        searcher_ = make_searcher(shape, bare.options.as_parameters(), bare.shapes(), context);
-        std::vector<std::byte> bytes;
-        for (const ArrayShape& array : bare.shapes()) {
-            const std::uint64_t all = array.bytes();
-            for (std::uint64_t offset = 0; offset < all; offset += bytes.size()) {
-                bytes.resize(std::min<std::uint64_t>(all - offset, piece_bytes));
-                arrays.read(array.name, offset, bytes);
-                searcher_->write(array.name, offset, bytes);
-            }
+        searcher_ = make_searcher(shape, bare.options.as_parameters(), bare.shapes(), context, std::move(codes));
+        for (const ArrayShape& array : arrays.quantizer_shapes()) {
+            std::vector<std::byte> bytes(array.bytes());
+            arrays.read(array.name, 0, bytes);
+            searcher_->write(array.name, 0, bytes);
         }
         searcher_->finish_load(pool);
     }
@@ -80,8 +76,6 @@ public:
     std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
 
 private:
-    static constexpr std::uint64_t piece_bytes = std::uint64_t{32} << 20;
-
     std::size_t dimensions_;
     std::unique_ptr<Searcher> searcher_;
 };
@@ -93,7 +87,7 @@ public:
 
     void begin(const TreeBuildInput& input) override;
     void train_tree(const TreeBuildInput& input, TreeArrays& arrays) override;
-    void choose_lines(const TreeBuildInput& input, TreeArrays& arrays) override;
+    std::size_t line_rows() const override { return 2 * line_sample_rows; }
     void encode_rows(const TreeBuildInput& input, TreeArrays& arrays) override;
     void train_half(const TreeBuildInput& input, TreeArrays& arrays) override;
     std::vector<std::vector<std::uint32_t>> truth(const TreeBuildInput& input,
@@ -111,6 +105,7 @@ private:
     Context& context_;
     ParameterList options_;
     std::unique_ptr<BuildRows> device_;
+    DeviceArray<std::uint8_t> codes_;  // of all rows, until searches take them
 };
 
 void DeviceSteps::begin(const TreeBuildInput& input)
@@ -122,7 +117,7 @@ void DeviceSteps::begin(const TreeBuildInput& input)
     const std::size_t element = sizeof(float) + (options.keeps_half() ? sizeof(std::uint16_t) : 0);
     if (!context_.pool().has_room(input.vectors().size() * element + rows * options.code_bytes()))
         throw DeviceOutOfMemory();
-    device_->upload(input.rows, input.shape.dimensions, input.progress, input.pool);
+    device_->begin(input.rows, input.shape.dimensions);
 }
 
 void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
@@ -130,12 +125,10 @@ void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
     if (arrays.rows == 0) return TreeBuildSteps::train_tree(input, arrays);
     input.report("training tree", 0, 1);
     const TreeShape shape = arrays.options.tree(arrays.dimensions);
-    const std::size_t usual = std::max(rows_per_leaf * shape.leaves(), rows_per_centroid * shape.k1);
+    const std::size_t usual = tree_training_sample(shape);
     const std::vector<std::uint32_t> chosen =
         sample_rows(arrays.rows, std::max(usual, std::min(sample_factor * usual, most_sampled)), tree_seed);
-    const auto numbers = device_->copy_of(std::span<const std::uint32_t>(chosen));
-    DeviceArray<float> sample = device_->array<float>(chosen.size() * arrays.dimensions);
-    gather_rows(device_->data(), arrays.dimensions, numbers.data(), chosen.size(), sample.data(), device_->stream());
+    const DeviceArray<float> sample = device_->sample(chosen, input.pool, input.progress.cancel);
     arrays.tree.shape = shape;
     arrays.tree.level1.resize(shape.k1 * arrays.dimensions);
     arrays.tree.level2.resize(shape.leaves() * arrays.dimensions);
@@ -143,15 +136,6 @@ void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
         input.report("training tree", part, shape.parts);
         train_part(input, arrays, part, sample, chosen.size());
     }
-}
-
-void DeviceSteps::choose_lines(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("choosing lines", 0, 1);
-    const std::vector<float> sample = pgwarp::gather_rows(input.vectors().data(), arrays.dimensions,
-                                                          sample_rows(arrays.rows, line_rows, tree_seed + 1));
-    arrays.lines =
-        pgwarp::choose_lines(arrays.tree, arrays.options.line_parts, sample, input.pool, input.progress.cancel);
 }
 
 // Copies vectors [count][width] to the columns of a part in rows [count][dimensions].
@@ -237,15 +221,13 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
         copy_columns(level2.data(), shape.leaves(), shape.dimensions, shape.begin(part), width, leaves[part].data(),
                      stream);
     }
-    const std::size_t most = std::min(step_rows, arrays.rows);
+    const std::size_t most = std::min(BuildRows::piece_rows, arrays.rows);
     DeviceArray<float> columns = device_->array<float>(most * shape.width(0));
     DeviceArray<std::uint32_t> labels = device_->array<std::uint32_t>(most);
-    DeviceArray<std::uint8_t> codes = device_->array<std::uint8_t>(arrays.rows * stride);
-    for (std::size_t first = 0; first < arrays.rows; first += step_rows) {
-        input.report("encoding rows", first, arrays.rows);
-        const std::size_t count = std::min(step_rows, arrays.rows - first);
+    codes_ = device_->array<std::uint8_t>(arrays.rows * stride);
+    device_->upload("encoding rows", input.progress, input.pool, [&](std::size_t first, std::size_t count) {
         const float* rows = device_->row(first);
-        const CodeOutput out{codes.data() + first * stride, stride};
+        const CodeOutput out{codes_.data() + first * stride, stride};
         for (std::size_t part = 0; part < shape.parts; ++part) {
             const std::size_t width = shape.width(part);
             copy_columns(rows, count, shape.dimensions, shape.begin(part), width, columns.data(), stream);
@@ -254,9 +236,8 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
             write_leaves(labels.data(), count, static_cast<std::uint32_t>(part), out, stream);
         }
         encode_lines(tree.view(), rows, count, out, stream);
-        device_->wait();
-    }
-    device_->download(codes, arrays.codes.data(), input.pool, input.progress.cancel);
+    });
+    device_->download(codes_, arrays.codes.data(), input.pool, input.progress.cancel);
 }
 
 // Also makes the half vectors, for keep_halves().
@@ -274,14 +255,14 @@ std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const TreeBuildInput&
 
 std::unique_ptr<TreeProposer> DeviceSteps::make_proposer(const TreeBuildInput& input, const TreeArrays& arrays)
 {
-    return std::make_unique<SearchingProposer>(context_, input.shape, arrays, input.pool);
+    return std::make_unique<SearchingProposer>(context_, input.shape, arrays, std::move(codes_), input.pool);
 }
 
 // Overwrites the memory of the rows with the half vectors from the device.
 void DeviceSteps::keep_halves(const TreeBuildInput& input, TreeArrays& arrays)
 {
     input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = device_->keep_halves(input.rows, input.pool);
+    arrays.halves = device_->keep_halves(input.pool);
 }
 
 }  // namespace

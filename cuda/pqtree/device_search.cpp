@@ -21,9 +21,8 @@ constexpr std::size_t most_read_in_place = std::size_t{4} << 20;
 // Blocks of a query, where there are multiprocessors for all of them.
 std::uint32_t blocks_for(const Mirror& mirror, std::size_t queries)
 {
-    constexpr std::uint32_t most = 8;
     const std::size_t blocks = static_cast<std::size_t>(mirror.context().multiprocessors()) / queries;
-    return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(blocks, 1, most)));
+    return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::size_t>(blocks, 1, most_blocks)));
 }
 
 constexpr std::size_t most_queries = std::size_t{1} << 15;
@@ -109,7 +108,7 @@ void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& ch
     Carver carver(chunk.workspace);
     const Proposals all = carve(carver, mirror, plan);
     const float* queries = plan.reads_in_place ? all.queries : chunk.queries;
-    for (std::uint32_t first = 0; first < plan.count; first += plan.step) {
+    for (std::uint32_t first = 0, i = 0; first < plan.count; first += plan.step, ++i) {
         const std::uint32_t count = std::min(plan.step, plan.count - first);
         const std::size_t begin = first * mirror.dimensions();
         const Proposals proposals = all.from(first, plan.propose, mirror.dimensions());
@@ -121,6 +120,7 @@ void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& ch
         } else {
             answer_proposals(mirror.view(), count, proposals, plan.propose.wanted, answers, chunk.stream);
         }
+        chunk.end_step(i);
     }
 }
 

@@ -15,8 +15,7 @@ namespace pgwarp::cuda::pqtree
 
 struct DevicePlan : ChunkPlan {
     ProposePlan propose;
-    std::uint32_t step = 1;  // queries of a launch
-    bool ranks = true;       // by values; else the answers are the proposals with their scores
+    bool ranks = true;  // by values; else the answers are the proposals with their scores
 };
 
 // The request of a round of queries to the device.

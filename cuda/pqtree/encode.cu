@@ -21,13 +21,6 @@ std::uint32_t blocks_for(std::size_t count)
     return static_cast<std::uint32_t>((count + threads - 1) / threads);
 }
 
-__global__ void copy_columns_kernel(const float* rows, std::size_t values, std::size_t dimensions, std::size_t first,
-                                    std::size_t width, float* out)
-{
-    const std::size_t i = std::size_t{blockIdx.x} * threads + threadIdx.x;
-    if (i < values) out[i] = rows[i / width * dimensions + first + i % width];
-}
-
 __global__ void start_leaves_kernel(CentroidRows groups, const float* centroids, std::uint32_t k2, float* leaves)
 {
     const std::uint32_t c = blockIdx.x;
@@ -175,15 +168,6 @@ __global__ __launch_bounds__(line_rows) void encode_lines_kernel(TreeView tree, 
 }
 
 }  // namespace
-
-void copy_columns(const float* rows, std::size_t count, std::size_t dimensions, std::size_t first, std::size_t width,
-                  float* out, cudaStream_t stream)
-{
-    const std::size_t values = count * width;
-    if (values == 0) return;
-    copy_columns_kernel<<<blocks_for(values), threads, 0, stream>>>(rows, values, dimensions, first, width, out);
-    check_launch("copying columns");
-}
 
 void start_leaves(const CentroidRows& groups, const float* centroids, std::uint32_t k2, float* leaves,
                   cudaStream_t stream)

@@ -1,4 +1,4 @@
-// The kernels of a build: columns of parts, leaves of the second level, and line codes. All are asynchronous and throw
+// The kernels of a build: leaves of the second level, and line codes. All are asynchronous and throw
 // CudaError.
 #pragma once
 
@@ -11,10 +11,6 @@
 
 namespace pgwarp::cuda::pqtree
 {
-
-// out [count][width] = columns [first, first + width) of rows [count][dimensions].
-void copy_columns(const float* rows, std::size_t count, std::size_t dimensions, std::size_t first, std::size_t width,
-                  float* out, cudaStream_t stream);
 
 // The rows [width] of each centroid of the first level: members [begin[c], begin[c + 1]).
 struct CentroidRows {

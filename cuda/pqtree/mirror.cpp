@@ -28,8 +28,11 @@ std::size_t rows_of(std::span<const ArrayShape> arrays)
 }  // namespace
 
 Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& options,
-               std::span<const ArrayShape> arrays)
-    : context_(&context), metric_(static_cast<Metric>(shape.metric)), owner_(context.lease(Priority::build))
+               std::span<const ArrayShape> arrays, DeviceArray<std::uint8_t> codes)
+    : context_(&context),
+      metric_(static_cast<Metric>(shape.metric)),
+      owner_(context.lease(Priority::build)),
+      stored_codes_(std::move(codes))
 {
     index_.dimensions = shape.dimensions;
     index_.rows = rows_of(arrays);
@@ -55,8 +58,8 @@ void Mirror::take_memory()
     const std::size_t rows = index_.rows;
     const std::size_t groups = code_groups(static_cast<std::uint32_t>(index_.options.line_parts));
     const std::uint64_t workspaces = std::min((pool.budget() != 0 ? pool.budget() : pool.room()) / 8, most_workspaces);
-    const std::uint64_t loading =
-        rows * (index_.options.code_bytes() + (slots_.hashed ? hashed_sort_bytes : sort_bytes));
+    const std::uint64_t loading = rows * (slots_.hashed ? hashed_sort_bytes : sort_bytes) +
+                                  rows * index_.options.code_bytes() - stored_codes_.bytes();
     const std::uint64_t kept = rows * (groups * group_bytes + 6 + (slots_.hashed ? 8 : 0)) + (slots_.slots + 1) * 4;
     const std::uint64_t needed = kept + loading + workspaces;
     is_split_ = !pool.has_room(needed + vector_bytes());
@@ -65,7 +68,8 @@ void Mirror::take_memory()
     if (groups * group_parts * line_room * 4 + (std::size_t{64} << 10) > context_->shared_bytes_per_block())
         throw std::bad_alloc();
     const auto positions = rows::whole_groups(static_cast<std::uint32_t>(rows));
-    stored_codes_ = DeviceArray<std::uint8_t>(pool, rows * index_.options.code_bytes(), "pqtree loading", owner_);
+    if (stored_codes_.size() == 0)
+        stored_codes_ = DeviceArray<std::uint8_t>(pool, rows * index_.options.code_bytes(), "pqtree loading", owner_);
     row_at_ = DeviceArray<std::uint32_t>(pool, positions, "pqtree rows", owner_);
     begin_ = DeviceArray<std::uint32_t>(pool, slots_.slots + 1, "pqtree lists", owner_);
     if (slots_.hashed) bin_at_ = DeviceArray<std::uint64_t>(pool, rows, "pqtree lists", owner_);

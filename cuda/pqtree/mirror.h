@@ -24,9 +24,10 @@ namespace pgwarp::cuda::pqtree
 class Mirror
 {
 public:
-    // Takes the memory of the large arrays. Throws std::bad_alloc where they do not fit, BadRequest for arrays that do
-    // not match the options.
-    Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+    // Takes the memory of the large arrays, and the codes where they are given on the device. Throws std::bad_alloc
+    // where they do not fit, BadRequest for arrays that do not match the options.
+    Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
+           DeviceArray<std::uint8_t> codes = {});
     Mirror(const Mirror&) = delete;
     Mirror& operator=(const Mirror&) = delete;
 

@@ -17,8 +17,7 @@ namespace pgwarp::cuda::pqtree
 
 inline constexpr std::uint32_t piece_elements = 8;  // that a lane reads together
 inline constexpr std::uint32_t row_lanes = 16;      // lanes that share a row
-inline constexpr std::uint32_t rows_together = 4;   // rows of a lane that are read together
-inline constexpr int limit_bits = 20;               // leading bits of the limit that are found
+inline constexpr std::uint32_t spare_rows = 16;     // fewer than that are not worth a choice
 
 // Whether near_rows() serves the rows of an index: their vectors are on the device, and a value depends on the row only
 // by a sum over its elements.
@@ -31,10 +30,10 @@ inline bool has_near_values(const MirrorView& mirror)
 // Shared memory of a block. The query and the mean are padded with zeros to whole pieces.
 struct NearSpace {
     const float* query;
-    const float* mean;        // of halves
-    float* lowest;            // [count]: bounds of the sums
-    float* highest;           // [count]
-    std::uint32_t* counters;  // [limit_bits + 1]
+    const float* mean;  // of halves
+    float* lowest;      // [count]: bounds of the sums
+    float* highest;     // [count]
+    RankShared* select;
 };
 
 namespace detail
@@ -109,6 +108,7 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
                            std::uint32_t count, const NearSpace& space)
 {
     constexpr std::uint32_t at_once = Threads / row_lanes;
+    constexpr std::uint32_t rows_together = Threads > 256 ? 8 : 4;  // rows of a lane that are read together
     const std::uint32_t lane = threadIdx.x % row_lanes;
     // Twice the bound of a sum of that many terms in a lane, and over the lanes.
     const float relative = static_cast<float>(dimensions / row_lanes + 16) * 1.2e-7F;
@@ -154,42 +154,27 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
     __syncthreads();
 }
 
-// Returns a limit that at least `wanted` of values [count] do not exceed, and few more. counters are zero.
-template <int Threads>
-__device__ float limit_of(const float* values, std::uint32_t count, std::uint32_t wanted, std::uint32_t* counters)
-{
-    std::uint32_t limit = 0;
-    for (int step = 0; step < limit_bits; ++step) {
-        const std::uint32_t bit = 1U << (31 - step);
-        const std::uint32_t upto = limit | (bit - 1);
-        std::uint32_t within = 0;
-        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) within += order_of(values[i]) <= upto ? 1 : 0;
-        within = warp_sum(within);
-        if (threadIdx.x % 32 == 0 && within > 0) atomicAdd(&counters[step], within);
-        __syncthreads();
-        if (counters[step] < wanted) limit |= bit;
-    }
-    return float_of_order(limit | ((1U << (32 - limit_bits)) - 1));
-}
-
 template <int Threads, class Rows>
 __device__ std::uint32_t keep_near(const Rows& rows, const MirrorView& mirror, std::uint32_t* positions,
                                    std::uint32_t count, std::uint32_t wanted, const NearSpace& space)
 {
-    if (threadIdx.x <= limit_bits) space.counters[threadIdx.x] = 0;
     bound_sums<Threads>(rows, mirror.metric == Metric::l2, mirror.dimensions, positions, count, space);
-    const float limit = limit_of<Threads>(space.highest, count, wanted, space.counters);
-    std::uint32_t* kept = &space.counters[limit_bits];
+    if (threadIdx.x == 0) space.select->kept = 0;
+    // At least `wanted` sums are certainly within the limit.
+    const RankBound ranked = find_rank<Threads>(*space.select, wanted, wanted + spare_rows, [&](const auto& use) {
+        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(make_key(space.highest[i], i));
+    });
+    const float limit = key_bound(ranked.bound);
     for (std::uint32_t base = 0; base < count; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
         const bool stays = i < count && !(space.lowest[i] > limit);
         const std::uint32_t position = i < count ? positions[i] : 0;
         __syncthreads();
-        const std::uint32_t place = take_place(stays, kept);
+        const std::uint32_t place = take_place(stays, &space.select->kept);
         if (stays) positions[place] = position;
         __syncthreads();
     }
-    return *kept;
+    return space.select->kept;
 }
 
 }  // namespace detail

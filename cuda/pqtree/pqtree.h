@@ -14,9 +14,11 @@ namespace pgwarp::cuda::pqtree
 inline constexpr char setting_proposed[] = "proposed";
 
 // Makes a searcher on the given context, or on the one with the most free memory. Throws std::bad_alloc where the index
-// does not fit, BadRequest for wrong arrays.
+// does not fit, BadRequest for wrong arrays. codes: the array of codes where it is on the device already and all
+// written.
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays, Context& context);
+                                        std::span<const ArrayShape> arrays, Context& context,
+                                        DeviceArray<std::uint8_t> codes = {});
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays);
 

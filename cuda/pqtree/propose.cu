@@ -17,12 +17,16 @@ namespace pgwarp::cuda::pqtree
 namespace
 {
 
+constexpr std::uint32_t most_inline = 256;  // dimensions
+
 struct Job {
     const float* queries;
     float* copies;
     const std::uint32_t* dead;
     SelectKey* keys;
     std::uint32_t* counts;
+    bool is_inline;  // a single query comes with the launch, sooner than it is read over the bus
+    float query[most_inline];
 };
 
 // Copies a query to shared memory, padded, and to `copy` where that is not null.
@@ -125,7 +129,8 @@ __device__ void write_keys(const BlockSpace& space, const ProposePlan& plan, boo
 }
 
 template <int Threads>
-__global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(MirrorView mirror, ProposePlan plan, Job job)
+__global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(MirrorView mirror, ProposePlan plan,
+                                                                          const __grid_constant__ Job job)
 {
     extern __shared__ uint4 memory[];
     __shared__ BlockState state;
@@ -143,7 +148,7 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
         no_number = 0;
     }
     const std::size_t first = std::size_t{query} * tree.dimensions;
-    load_query<Threads>(tree, job.queries + first, space.query,
+    load_query<Threads>(tree, job.is_inline ? job.query : job.queries + first, space.query,
                         job.copies == nullptr || share.own > 0 ? nullptr : job.copies + first);
     const TermScale scale = make_terms<Threads>(tree, space, plan.layout.line_scores);
     rank_leaves<Threads>(tree, space, plan.width, plan.shape.ranks);
@@ -201,8 +206,10 @@ void propose(const MirrorView& mirror, const float* queries, std::uint32_t count
              const std::uint32_t* dead, const Proposals& out, cudaStream_t stream)
 {
     constexpr std::uint32_t few = 132;  // a multiprocessor each, or more
-    const Job job{queries, out.queries, dead, out.keys, out.counts};
     if (count == 0) return;
+    Job job{queries, out.queries, dead, out.keys, out.counts, false, {}};
+    job.is_inline = count == 1 && out.queries != nullptr && mirror.dimensions <= most_inline;
+    if (job.is_inline) std::copy_n(queries, mirror.dimensions, job.query);
     if (count * plan.blocks <= few) {
         launch<single_threads>(mirror, count, plan, job, stream);
     } else {

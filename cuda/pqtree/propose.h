@@ -13,6 +13,8 @@
 namespace pgwarp::cuda::pqtree
 {
 
+inline constexpr std::uint32_t most_blocks = 8;  // of a query; more of them gather more keys, which takes longer
+
 // The numbers of a search that are the same for all its queries.
 struct ProposePlan {
     std::uint32_t width = 1;        // centroids of the first level, a part, whose leaves are compared
@@ -40,7 +42,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
 struct Proposals {
     unsigned long long* keys = nullptr;  // [count][plan.blocks][plan.stride()]: make_key(score, position)
     std::uint32_t* counts = nullptr;     // [count][plan.blocks]: valid keys of a block
-    float* queries = nullptr;            // [count][dimensions]: a copy of the queries, or null
+    float* queries = nullptr;            // [count][dimensions]: a copy of queries in page-locked memory, or null
 
     // The memory of the queries from `first` on.
     Proposals from(std::size_t first, const ProposePlan& plan, std::size_t dimensions) const

@@ -22,7 +22,6 @@ constexpr int rank_threads = 256;
 constexpr int few_threads = 512;
 constexpr int value_threads = 256;
 constexpr std::uint32_t few = 132;                          // queries that get a multiprocessor each, or more
-constexpr std::uint32_t spare_rows = 16;                    // fewer than that are not worth a choice
 constexpr std::uint32_t most_near = 4096;                   // dimensions
 constexpr std::size_t most_table = std::size_t{96} << 10;   // bytes of centroids in shared memory
 constexpr std::size_t block_room = std::size_t{220} << 10;  // shared memory of blocks that copy the centroids once
@@ -61,9 +60,8 @@ struct RankSpace {
     float* mean = nullptr;               // the same
     float2* lines = nullptr;             // [threads / 8][line_parts], where values come from codes
     float* table = nullptr;              // [dimensions][table_stride]
-    std::uint32_t* counters = nullptr;   // [limit_bits + 1]
     SelectKey* gathered = nullptr;       // [blocks][stride], where there are several
-    RankShared* select = nullptr;        // the same
+    RankShared* select = nullptr;        // where there are several, and where rows are chosen
     std::size_t bytes = 0;
 
     PGWARP_HOST_DEVICE RankSpace(const MirrorView& mirror, const RankJob& job, int threads, std::byte* memory)
@@ -76,11 +74,8 @@ struct RankSpace {
         take(values, size);
         take(rows, size);
         take(positions, size);
-        take(counters, limit_bits + 1);
-        if (job.blocks > 1) {
-            take(gathered, std::size_t{job.blocks} * job.stride);
-            take(select, 1);
-        }
+        if (job.blocks > 1) take(gathered, std::size_t{job.blocks} * job.stride);
+        if (job.blocks > 1 || job.near) take(select, 1);
         if (job.near) {
             take(query, padded_query(mirror));
             take(mean, padded_query(mirror));
@@ -123,16 +118,24 @@ __device__ std::uint32_t gather_keys(const RankJob& job, const RankSpace& space,
 {
     const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.blocks * job.stride;
     const std::uint32_t* counts = job.proposals.counts + std::size_t{query} * job.blocks;
-    if (threadIdx.x == 0) space.select->kept = 0;
-    __syncthreads();
-    for (std::uint32_t base = 0; base < job.blocks * job.stride; base += Threads) {
-        const std::uint32_t i = base + threadIdx.x;
-        const bool valid = i < job.blocks * job.stride && i % job.stride < counts[i / job.stride];
-        const std::uint32_t place = take_place(valid, &space.select->kept);
-        if (valid) space.gathered[place] = keys[i];
+    // All that a thread usually reads is on its way together.
+    std::uint32_t count[most_blocks];
+    SelectKey first[most_blocks];
+#pragma unroll
+    for (std::uint32_t block = 0; block < most_blocks; ++block) {
+        count[block] = block < job.blocks ? counts[block] : 0;
+        if (block < job.blocks && threadIdx.x < job.stride) first[block] = keys[block * job.stride + threadIdx.x];
+    }
+    std::uint32_t before = 0;
+#pragma unroll
+    for (std::uint32_t block = 0; block < most_blocks; ++block) {
+        if (threadIdx.x < count[block]) space.gathered[before + threadIdx.x] = first[block];
+        for (std::uint32_t i = threadIdx.x + Threads; i < count[block]; i += Threads)
+            space.gathered[before + i] = keys[block * job.stride + i];
+        before += count[block];
     }
     __syncthreads();
-    return space.select->kept;
+    return before;
 }
 
 // Writes the positions of a query's best proposals. Returns their number.
@@ -141,7 +144,7 @@ __device__ std::uint32_t read_proposals(const RankJob& job, const RankSpace& spa
 {
     const SelectKey* keys = job.proposals.keys + std::size_t{query} * job.stride;
     std::uint32_t count;
-    if (job.blocks > 1) {
+    if (Threads == few_threads && job.blocks > 1) {
         float bound;
         count = gather_keys<Threads>(job, space, query);
         count = keep_smallest<Threads>(space.gathered, count, job.wanted, job.wanted, *space.select, bound);
@@ -168,7 +171,7 @@ __device__ void rank_query(const MirrorView& mirror, const RankJob& job, const R
     __syncthreads();
     if (job.near && count > job.k + spare_rows) {
         auto* bounds = reinterpret_cast<float*>(space.values);
-        const NearSpace near{space.query, space.mean, bounds, bounds + count, space.counters};
+        const NearSpace near{space.query, space.mean, bounds, bounds + count, space.select};
         count = keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
     }
     compute_values<Threads>(mirror, space, decode, given, count);

@@ -16,8 +16,8 @@ class TreeSearcher : public rows::ListedSearcher<Mirror>
 {
 public:
     TreeSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
-                 Context& context)
-        : ListedSearcher(shape, options, arrays, context, "pqtree workspace")
+                 Context& context, DeviceArray<std::uint8_t> codes)
+        : ListedSearcher(shape, options, arrays, context, "pqtree workspace", std::move(codes))
     {
     }
     // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
@@ -97,10 +97,11 @@ void TreeSearcher::search_bins(const SearchBatch& batch, const Round& round, Sea
 }  // namespace
 
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
-                                        std::span<const ArrayShape> arrays, Context& context)
+                                        std::span<const ArrayShape> arrays, Context& context,
+                                        DeviceArray<std::uint8_t> codes)
 {
     const DevicePatience patience(build_patience);
-    return std::make_unique<TreeSearcher>(shape, options, arrays, context);
+    return std::make_unique<TreeSearcher>(shape, options, arrays, context, std::move(codes));
 }
 
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,

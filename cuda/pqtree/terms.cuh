@@ -96,6 +96,7 @@ __device__ void measure_terms(const TreeView& tree, const float* line_scores, st
         float least = FLT_MAX;
         float most = -FLT_MAX;
         float steepest = 0;
+#pragma unroll 4
         for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
             const float2 term =
                 term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
@@ -110,19 +111,24 @@ __device__ void measure_terms(const TreeView& tree, const float* line_scores, st
     }
 }
 
+// All lanes of a warp call.
 __device__ inline TermScale scale_of(const TermRange* ranges, std::uint32_t line_parts)
 {
     float steepest = 0;
     float reach = 0;
     float sum = 0;
     float shift = 0;
-    for (std::uint32_t part = 0; part < line_parts; ++part) {
+    for (std::uint32_t part = threadIdx.x % 32; part < line_parts; part += 32) {
         const TermRange range = ranges[part];
         steepest = fmaxf(steepest, range.steepest);
         reach = fmaxf(reach, range.reach);
         sum += range.reach + place_steps * range.steepest;
         shift += range.middle;
     }
+    steepest = warp_largest(steepest);
+    reach = warp_largest(reach);
+    sum = warp_sum(sum);
+    shift = warp_sum(shift);
     const float unit = fmaxf(fmaxf(steepest / largest_term, reach / (place_steps * largest_term)), sum / largest_sum);
     return {fmaxf(unit, 1e-30F), shift};
 }
@@ -138,6 +144,7 @@ __device__ void round_terms(const TreeView& tree, const float* line_scores, std:
 {
     const float per_slope = 1 / unit;
     const float per_base = per_slope / place_steps;
+#pragma unroll 4
     for (std::uint32_t i = threadIdx.x; i < (last - first) * line_room; i += Threads) {
         const std::uint32_t part = first + i / line_room;
         const std::uint32_t line = i % line_room;

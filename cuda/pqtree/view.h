@@ -66,16 +66,25 @@ struct ListsView {
     float lowest_bias = 0;
     float bias_step = 0;
 
-    // The rows of a bin, without those of other bins in its slot.
+    // The first position in [first, last), of one slot, whose bin is `bin` or a later one.
+    PGWARP_HOST_DEVICE std::uint32_t first_of(std::uint64_t bin, std::uint32_t first, std::uint32_t last) const
+    {
+        while (first < last) {
+            const std::uint32_t middle = first + (last - first) / 2;
+            if (bin_at[middle] < bin) first = middle + 1;
+            if (bin_at[middle] >= bin) last = middle;
+        }
+        return first;
+    }
+    // The rows of a bin, without those of other bins in its slot, which lie in order of bins.
     PGWARP_HOST_DEVICE BinRows rows_of(std::uint64_t bin) const
     {
         const std::uint64_t slot = slots.slot(bin);
         std::uint32_t first = begin[slot];
-        std::uint32_t last = begin[slot + 1];
+        const std::uint32_t last = begin[slot + 1];
         if (bin_at == nullptr) return {first, last - first};
-        while (first < last && bin_at[first] != bin) ++first;
-        while (first < last && bin_at[last - 1] != bin) --last;
-        return {first, last - first};
+        first = first_of(bin, first, last);
+        return {first, first_of(bin + 1, first, last) - first};
     }
 };
 

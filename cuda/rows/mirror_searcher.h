@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "device/searcher.h"
 #include "device/wait.h"
@@ -35,10 +36,12 @@ public:
     Residence residence() const final { return {context().device(), mirror_.is_split(), mirror_.device_bytes()}; }
 
 protected:
-    // name: as for DeviceSearcher.
+    // name: as for DeviceSearcher. more: further arguments of the mirror.
+    template <class... More>
     MirrorSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
-                   Context& context, const char* name)
-        : DeviceSearcher(context, shape.dimensions, name), mirror_(context, shape, options, arrays)
+                   Context& context, const char* name, More&&... more)
+        : DeviceSearcher(context, shape.dimensions, name),
+          mirror_(context, shape, options, arrays, std::forward<More>(more)...)
     {
     }
     virtual void finish_mirror(ThreadPool&) { mirror_.finish_load(); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "select/key.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -45,20 +46,13 @@ __device__ bool find_bin(RankShared& shared, unsigned rank)
 #pragma unroll
         for (int i = 0; i < bins; i++) sum += shared.histogram[thread * bins + i];
     }
-    unsigned running = sum;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-        const unsigned other = __shfl_up_sync(0xffffffffu, running, distance);
-        if (lane >= distance) running += other;
-    }
+    const unsigned running = warp_prefix_sum(sum);
     if (lane == 31) shared.warp_total[warp] = running;
     __syncthreads();
-    unsigned below = running - sum, total = 0;
-    for (int i = 0; i < threads / 32; i++) {
-        const unsigned of_warp = shared.warp_total[i];
-        if (i < warp) below += of_warp;
-        total += of_warp;
-    }
+    const unsigned of_warp = lane < threads / 32 ? shared.warp_total[lane] : 0;
+    const unsigned upto_warp = warp_prefix_sum(of_warp), total = __shfl_sync(0xffffffffu, upto_warp, 31);
+    const unsigned below_warp = __shfl_sync(0xffffffffu, upto_warp - of_warp, warp);
+    unsigned below = below_warp + running - sum;
     if (below < rank && rank <= below + sum) {
         int bin = thread * bins;
         while (below + shared.histogram[bin] < rank) below += shared.histogram[bin++];
@@ -84,20 +78,12 @@ __device__ void find_range(RankShared& shared, Visit visit, SelectKey& smallest,
         smallest = min(smallest, key);
         largest = max(largest, key);
     });
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
-        smallest = min(smallest, __shfl_xor_sync(0xffffffffu, smallest, distance));
-        largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
-    }
-    if (threadIdx.x % 32 == 0) {
-        shared.smallest[threadIdx.x / 32] = smallest;
-        shared.largest[threadIdx.x / 32] = largest;
-    }
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    smallest = warp_least(smallest), largest = warp_largest(largest);
+    if (lane == 0) shared.smallest[warp] = smallest, shared.largest[warp] = largest;
     __syncthreads();
-    for (int i = 0; i < threads / 32; i++) {
-        smallest = min(smallest, shared.smallest[i]);
-        largest = max(largest, shared.largest[i]);
-    }
+    smallest = warp_least(lane < threads / 32 ? shared.smallest[lane] : padding_key);
+    largest = warp_largest(lane < threads / 32 ? shared.largest[lane] : 0);
 }
 
 }  // namespace detail

@@ -119,17 +119,31 @@ __device__ inline std::uint32_t bring_forward(std::uint64_t* keys, std::uint64_t
     return counting_serves(sizes[0]) ? sizes[0] : 0;
 }
 
-// Sorts by (key, row) by counting.
+// Sorts by (key, row) by counting. Where there are threads enough, neighbouring lanes share a key.
 __device__ inline void count_rows(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t count)
 {
     __syncthreads();
-    const bool own = threadIdx.x < count;
-    const std::uint64_t key = own ? keys[threadIdx.x] : 0;
-    const std::uint32_t row = own ? rows[threadIdx.x] : 0;
-    const auto before = [&](std::uint32_t j) { return keys[j] < key || (keys[j] == key && rows[j] < row); };
-    const std::uint32_t place = own ? place_of(count, before) : 0;
+    std::uint32_t lanes = 1;
+    while (lanes < 8 && 2 * lanes * count <= blockDim.x) lanes *= 2;
+    const std::uint32_t number = threadIdx.x / lanes;
+    const bool own = number < count;
+    const std::uint64_t key = own ? keys[number] : 0;
+    const std::uint32_t row = own ? rows[number] : 0;
+    std::uint32_t place = 0;
+    std::uint32_t equal = 0;
+#pragma unroll 8
+    for (std::uint32_t j = threadIdx.x & (lanes - 1); own && j < count; j += lanes) {
+        const std::uint64_t other = keys[j];
+        place += other < key ? 1 : 0;
+        equal += other == key ? 1 : 0;
+    }
+    for (std::uint32_t step = lanes / 2; step > 0; step /= 2) {
+        place += __shfl_xor_sync(~0U, place, static_cast<int>(step));
+        equal += __shfl_xor_sync(~0U, equal, static_cast<int>(step));
+    }
+    for (std::uint32_t j = 0; equal > 1 && j < count; ++j) place += keys[j] == key && rows[j] < row ? 1 : 0;
     __syncthreads();
-    if (own) {
+    if (own && (threadIdx.x & (lanes - 1)) == 0) {
         keys[place] = key;
         rows[place] = row;
     }

@@ -8,7 +8,8 @@
 namespace pgwarp
 {
 
-// Returns `wanted` row numbers out of [0, count), chosen by hash, ascending; all of them when wanted >= count.
+// Returns `wanted` row numbers out of [0, count), chosen by hash, ascending; all of them when wanted >= count. Out of
+// many rows one of each of `wanted` equal spans is chosen, in time proportional to `wanted`.
 std::vector<std::uint32_t> sample_rows(std::size_t count, std::size_t wanted, std::uint64_t seed);
 
 // Returns a copy of the rows with these numbers: [numbers.size()][dimensions].

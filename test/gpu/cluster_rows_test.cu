@@ -355,7 +355,7 @@ TEST(Truth, AgreesWithTheCpu)
 {
     ThreadPool pool(0);
     const auto stream = context().lease(Priority::build);
-    for (const Shape& shape : {Shape{2, 3, 2}, Shape{900, 17, 20}, Shape{7000, 64, 150}}) {
+    for (const Shape& shape : {Shape{2, 3, 2}, Shape{900, 17, 20}, Shape{7000, 64, 150}, Shape{2500, 700, 12}}) {
         for (const Metric metric : {Metric::l2, Metric::inner_product}) {
             const auto rows = normal_values(shape.rows * shape.dimensions, 51);
             const auto sample = sample_rows(shape.rows, shape.clusters, 9);
@@ -402,6 +402,25 @@ TEST(Truth, OfManyRows)
     }
     // 799 other rows equal the query; the lower numbers come first.
     for (std::size_t i = 0; i < 399; ++i) ASSERT_EQ(got[1][i], (1U << 20) - 400 + i);
+}
+
+// Every row is nearer to the query than the rows before it, so each piece replaces all that were kept.
+TEST(Truth, OfRowsThatComeNearer)
+{
+    ThreadPool pool(0);
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = 400000;
+    std::vector<float> rows(count * 2);
+    for (std::size_t i = 0; i < count; ++i) rows[2 * i] = static_cast<float>(count - 1 - i) / 1024;
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+        if (metric == Metric::inner_product)
+            for (std::size_t i = 0; i < count; ++i) rows[2 * i] = static_cast<float>(i + 1) / 1024;
+        const auto these = to_device(rows, stream);
+        const auto truth =
+            calibration_truth(context(), metric, these.data(), count, 2, {count - 1}, pool, nullptr, stream);
+        ASSERT_EQ(truth[0].size(), 1000U);
+        for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(truth[0][i], count - 2 - i);
+    }
 }
 
 // Squares of these values are 2^28 and more: floats of that size are 32 apart, the nearest rows about 1.

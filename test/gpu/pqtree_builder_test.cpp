@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "cluster/build_rows.h"
+#include "methods/pqtree/build_arrays.h"
 #include "methods/pqtree/pqtree.h"
 #include "methods_fixture.h"
+#include "numeric/metric.h"
 #include "pqtree/builder.h"
 #include "pqtree/pqtree.h"
 #include "shared_context.h"
@@ -110,6 +113,42 @@ TEST(PqtreeBuild, GivesTheSameBytesTwice)
     const BuiltIndex again(vectors, Metric::l2, options, pool);
     for (const ArrayShape& array : first.builder->arrays())
         EXPECT_TRUE(first.contents(array) == again.contents(array)) << array.name;
+}
+
+// Rows come to the device in pieces, which are encoded while others are on their way.
+TEST(PqtreeBuild, EncodesEveryPiece)
+{
+    constexpr std::size_t rows = 3 * cuda::BuildRows::piece_rows + 77;
+    ThreadPool pool(0);
+    const std::vector<float> vectors = random_rows(rows, dimensions, 8);
+    const BuiltIndex built(vectors, Metric::l2, make_list({{"k1", 16}, {"k2", 4}, {"refine", 0}}), pool);
+    TreeArrays index;
+    index.rows = rows;
+    index.dimensions = dimensions;
+    index.options = TreeOptions::resolve(built.builder->effective_options(), rows, dimensions);
+    index.make_quantizer_room();
+    std::vector<std::byte> codes;
+    for (const ArrayShape& array : built.builder->arrays()) {
+        const std::vector<std::byte> bytes = built.contents(array);
+        if (!index.write_quantizer(array.name, 0, bytes)) codes = bytes;
+    }
+    ASSERT_EQ(codes.size(), rows * index.options.code_bytes());
+    const TreeShape& shape = index.tree.shape;
+    std::size_t wrong = 0;
+    for (std::size_t row = 0; row < rows; row += 101) {
+        const auto* code = reinterpret_cast<const std::uint8_t*>(codes.data()) + row * index.options.code_bytes();
+        const float* vector = vectors.data() + row * dimensions;
+        for (std::size_t part = 0; part < shape.parts; ++part) {
+            const auto distance_to = [&](std::size_t leaf) {
+                return canonical_distance(Metric::l2, vector + shape.begin(part), index.tree.leaf(part, leaf),
+                                          shape.width(part));
+            };
+            double nearest = distance_to(0);
+            for (std::size_t leaf = 1; leaf < shape.leaves(); ++leaf) nearest = std::min(nearest, distance_to(leaf));
+            wrong += distance_to(leaf_of(code, part)) > nearest * 1.0001 ? 1 : 0;
+        }
+    }
+    EXPECT_EQ(wrong, 0U);
 }
 
 TEST(PqtreeBuild, TakesFewRows)

@@ -43,7 +43,7 @@ void TreeBuildSteps::choose_lines(const TreeBuildInput& input, TreeArrays& array
 {
     input.report("choosing lines", 0, 1);
     const std::vector<float> sample = gather_rows(input.vectors().data(), arrays.dimensions,
-                                                  sample_rows(arrays.rows, line_sample_rows, tree_seed + 1));
+                                                  sample_rows(arrays.rows, line_rows(), tree_seed + 1));
     arrays.lines =
         pgwarp::choose_lines(arrays.tree, arrays.options.line_parts, sample, input.pool, input.progress.cancel);
 }

@@ -35,8 +35,9 @@ class TreeBuildSteps : public VectorBuildSteps<TreeArrays>
 public:
     // Makes the tree.
     virtual void train_tree(const TreeBuildInput& input, TreeArrays& arrays);
-    // Makes the table of lines.
-    virtual void choose_lines(const TreeBuildInput& input, TreeArrays& arrays);
+    // Makes the table of lines, on the CPU, from so many rows.
+    void choose_lines(const TreeBuildInput& input, TreeArrays& arrays);
+    virtual std::size_t line_rows() const { return line_sample_rows; }
     // Makes the codes of all rows: leaves, lines and places.
     virtual void encode_rows(const TreeBuildInput& input, TreeArrays& arrays);
     // Makes the proposer of the calibration.

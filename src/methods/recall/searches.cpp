@@ -65,9 +65,10 @@ float share_as_near(std::span<const RowResult> results, std::span<const double> 
 
 std::uint32_t reversed_bits(std::uint32_t number)
 {
-    std::uint32_t reversed = 0;
-    for (std::uint32_t bit = 0; bit < 32; ++bit) reversed |= (number >> bit & 1U) << (31 - bit);
-    return reversed;
+    constexpr std::uint32_t masks[] = {0x55555555, 0x33333333, 0x0f0f0f0f, 0x00ff00ff, 0x0000ffff};
+    for (std::uint32_t step = 0; step < 5; ++step)
+        number = (number >> (1U << step) & masks[step]) | (number & masks[step]) << (1U << step);
+    return number;
 }
 
 // A column's effort serves every k from the column before up to its own. At one effort recall may rise or fall with k:

@@ -42,8 +42,8 @@ void TreeBuildSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
 void TreeBuildSteps::choose_lines(const TreeBuildInput& input, TreeArrays& arrays)
 {
     input.report("choosing lines", 0, 1);
-    const std::vector<float> sample = gather_rows(input.vectors().data(), arrays.dimensions,
-                                                  sample_rows(arrays.rows, line_rows(), tree_seed + 1));
+    const std::vector<float> sample =
+        gather_rows(input.vectors().data(), arrays.dimensions, sample_rows(arrays.rows, line_rows(), tree_seed + 1));
     arrays.lines =
         pgwarp::choose_lines(arrays.tree, arrays.options.line_parts, sample, input.pool, input.progress.cancel);
 }

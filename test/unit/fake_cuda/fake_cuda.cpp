@@ -164,6 +164,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->at = stream->add([] {});
     return cudaSuccess;
 }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    stream->add([before = event->stream, at = event->at] { before->wait(at); });
+    return cudaSuccess;
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     event->stream->wait(event->at);

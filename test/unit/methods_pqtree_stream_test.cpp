@@ -136,9 +136,10 @@ class PqtreeStream : public testing::TestWithParam<StreamCase>
 TEST_P(PqtreeStream, DependsOnNoOrder)
 {
     std::vector<float> all = rows_for(GetParam(), count, 1);
-    // Many rows that are equally far from a query, also at the end of its neighbours.
-    for (std::size_t i = 0; i < 2000; ++i)
-        std::copy_n(all.begin() + (i % 5) * dimensions, dimensions, all.begin() + (1000 + i) * dimensions);
+    // Many rows that are equally far from a query: more than its list holds, and at the end of its list.
+    for (std::size_t i = 0; i < 4000; ++i)
+        std::copy_n(all.begin() + (i < 3500 ? 0 : i % 5) * dimensions, dimensions,
+                    all.begin() + (1000 + i) * dimensions);
     const StreamedIndex whole(GetParam(), all, in_order(count, count));
     Arrival mixed = in_order(count, 333);
     std::shuffle(mixed.rows.begin(), mixed.rows.end(), std::mt19937(7));

@@ -14,8 +14,6 @@ namespace
 constexpr std::size_t tile_rows = 512;
 constexpr std::size_t queries_of_group = 32;
 constexpr std::size_t wanted = Calibration::ks[3];
-// Rows that are kept beyond the wanted ones, so that their end is seldom among equally far ones.
-constexpr std::size_t spare = 64;
 constexpr std::uint32_t no_number = 0xffffffff;
 
 std::uint64_t number_of(const Tid& tid)
@@ -40,20 +38,19 @@ StreamedTruth::StreamedTruth(Metric metric, std::vector<float> queries, std::spa
     if (metric_ != Metric::l2) origin_.assign(dimensions_, 0.0F);
     for (std::size_t i = 0; i < moved_.size(); ++i) moved_[i] -= origin_[i % dimensions_];
     for (std::size_t group = 0; group < groups_.size(); ++group) {
-        const std::size_t first = group * queries_of_group;
-        const std::size_t count = std::min(queries_of_group, tids.size() - first);
-        groups_[group].nearest = std::make_unique<NearestOfQueries>(
-            metric_, std::span(moved_).subspan(first * dimensions_, count * dimensions_), dimensions_,
-            wanted + 1 + spare);
+        const std::size_t count = std::min(queries_of_group, tids.size() - group * queries_of_group);
+        groups_[group].nearest.assign(count, NearestByTid(wanted + 1));
     }
 }
 
 void StreamedTruth::compare(std::size_t first, std::span<const Tid> tids, std::span<float> rows,
                             const CancelToken* cancel, ThreadPool& pool)
 {
+    std::vector<std::uint64_t> numbers(tids.size());
+    std::ranges::transform(tids, numbers.begin(), number_of);
     for (std::size_t i = 0; i < tids.size(); ++i) {
-        const auto at = std::ranges::lower_bound(tids_, number_of(tids[i]));
-        if (at == tids_.end() || *at != number_of(tids[i])) continue;
+        const auto at = std::ranges::lower_bound(tids_, numbers[i]);
+        if (at == tids_.end() || *at != numbers[i]) continue;
         own_[static_cast<std::size_t>(at - tids_.begin())] = static_cast<std::uint32_t>(first + i);
     }
     std::vector<float> norms(tids.size());
@@ -67,26 +64,31 @@ void StreamedTruth::compare(std::size_t first, std::span<const Tid> tids, std::s
             const std::lock_guard lock(groups_[group].mutex);
             for (std::size_t row = 0; row < tids.size(); row += tile_rows) {
                 if (cancel != nullptr) cancel->check();
-                groups_[group].nearest->compare(rows.data() + row * dimensions_, norms.data() + row,
-                                                std::min(tile_rows, tids.size() - row), first + row, {});
+                const std::size_t count = std::min(tile_rows, tids.size() - row);
+                compare_tile(group, first + row, std::span(numbers).subspan(row, count),
+                             rows.data() + row * dimensions_, norms.data() + row);
             }
         }
     });
 }
 
-// Which rows of the largest score were kept depends on the order in which they came, unless no row was left out.
+void StreamedTruth::compare_tile(std::size_t group, std::size_t first, std::span<const std::uint64_t> tids,
+                                 const float* rows, const float* norms)
+{
+    Group& own = groups_[group];
+    own.tile.resize(own.nearest.size() * tids.size());
+    score_tile(metric_, moved_.data() + group * queries_of_group * dimensions_, own.nearest.size(), rows, norms,
+               tids.size(), dimensions_, own.tile.data());
+    for (std::size_t q = 0; q < own.nearest.size(); ++q)
+        own.nearest[q].push(own.tile.data() + q * tids.size(), tids.data(), tids.size(),
+                            static_cast<std::uint32_t>(first));
+}
+
 std::vector<std::uint32_t> StreamedTruth::neighbours(std::size_t query, std::span<const std::uint32_t> place_of)
 {
-    std::vector<Candidate> found = groups_[query / queries_of_group].nearest->take(query % queries_of_group);
-    if (found.size() == wanted + 1 + spare && found.front().score < found.back().score) {
-        const float farthest = found.back().score;
-        std::erase_if(found, [farthest](const Candidate& one) { return one.score == farthest; });
-    }
-    for (Candidate& one : found) one.row = place_of[one.row];
-    std::sort(found.begin(), found.end());
     std::vector<std::uint32_t> rows;
-    for (const Candidate& one : found) {
-        if (one.row != place_of[own_[query]] && rows.size() < wanted) rows.push_back(one.row);
+    for (const auto& one : groups_[query / queries_of_group].nearest[query % queries_of_group].take()) {
+        if (one.number != own_[query] && rows.size() < wanted) rows.push_back(place_of[one.number]);
     }
     return rows;
 }

@@ -3,13 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "methods/method.h"
-#include "methods/recall/truth.h"
+#include "methods/recall/nearest_by_tid.h"
 
 namespace pgwarp
 {
@@ -33,15 +32,18 @@ public:
     void compare(std::size_t first, std::span<const Tid> tids, std::span<float> rows, const CancelToken* cancel,
                  ThreadPool& pool);
     // Returns the queries that were among the rows, ascending, and their neighbours, whatever the order in which rows
-    // came: of rows that are equally far at the end of a list, all or none. order[i]: the number of row i. Call once.
+    // came: of equally far rows the first by tid. order[i]: the number of row i. Call once.
     SampledQueries take(std::span<const std::uint32_t> order);
 
 private:
     // Queries that are compared by one thread at a time.
     struct Group {
         std::mutex mutex;
-        std::unique_ptr<NearestOfQueries> nearest;
+        std::vector<NearestByTid> nearest;
+        std::vector<float> tile;
     };
+    void compare_tile(std::size_t group, std::size_t first, std::span<const std::uint64_t> tids, const float* rows,
+                      const float* norms);
     std::vector<std::uint32_t> neighbours(std::size_t query, std::span<const std::uint32_t> place_of);
 
     Metric metric_;

@@ -23,6 +23,7 @@ public:
     virtual std::size_t wanted_sample(std::uint64_t rows) const = 0;
     // Trains on a sample of the rows to come, in tid order and spread over all of them. Dense rows hold no NaN and are
     // normalised if the metric is cosine. About `rows` rows come. A row of the sample need not come.
+    // Throws std::bad_alloc and Cancelled; then run() may build from all rows.
     virtual void train(RowBuffer& sample, std::uint64_t rows, const BuildProgress& progress, ThreadPool& pool) = 0;
     // Takes rows [tids.size()][dimensions], numbered from `first` on; no number comes twice, and in the end none is
     // left out. May overwrite `rows`. Thread-safe. Throws Cancelled.

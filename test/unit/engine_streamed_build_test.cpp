@@ -1,7 +1,11 @@
 // Builds whose rows stream: the sample, then rows of several connections, in place of gathered rows.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <fstream>
 #include <set>
 
 #include "engine_fixture.h"
@@ -172,6 +176,46 @@ TEST(EngineStreamedBuild, RefusesWhatNoSampleIs)
     send_rows(client, index, gathered.token);
     EXPECT_THROW(give_sample(client, index, gathered.token), EngineError);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Limits the process to as many bytes of address space beyond those that it has.
+class AddressSpaceLimit
+{
+public:
+    explicit AddressSpaceLimit(std::uint64_t bytes)
+    {
+        std::uint64_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        ::getrlimit(RLIMIT_AS, &before_);
+        rlimit limit = before_;
+        limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+        ::setrlimit(RLIMIT_AS, &limit);
+    }
+    ~AddressSpaceLimit() { ::setrlimit(RLIMIT_AS, &before_); }
+
+private:
+    rlimit before_{};
+};
+
+// Each form in which rows are kept reserves much address space. Where a stream finds too little, rows are gathered.
+TEST(EngineStreamedBuild, GathersWhereAddressSpaceIsShort)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    const TestIndex index = random_index();
+    const BuiltIndex usual = build(client, index);
+    const AddressSpaceLimit limit(std::uint64_t{40} << 30);
+    const Begun begun = begin(client, index, 1000000);
+    EXPECT_GT(begun.wanted, 0U);
+    give_sample(client, index, begun.token);
+    end_sample(client, begun.token);
+    send_rows(client, index, begun.token);
+    const BuildRequest run{begun.token};
+    const BuiltIndex built =
+        read_build(client, begun.token, client.call(MessageType::build_run, EngineClient::bytes_of(run)));
+    EXPECT_EQ(built.bytes, usual.bytes);
+}
+#endif
 
 }  // namespace
 }  // namespace pgwarp

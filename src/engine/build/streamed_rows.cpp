@@ -12,10 +12,7 @@
 namespace pgwarp
 {
 
-StreamedRows::StreamedRows(const IndexShape& shape, RowStream& stream)
-    : shape_(shape), stream_(stream), sample_(std::in_place, shape.dimensions), tids_(sizeof(Tid))
-{
-}
+StreamedRows::StreamedRows(const IndexShape& shape, RowStream& stream) : shape_(shape), stream_(stream) {}
 
 bool StreamedRows::give(const ArrayShape& array, std::span<const std::byte> bytes, const CancelToken& cancel,
                         ThreadPool& pool)
@@ -27,23 +24,38 @@ bool StreamedRows::give(const ArrayShape& array, std::span<const std::byte> byte
     // A product of the rows would wrap.
     if (bytes.size() % width != 0 || array.rows != bytes.size() / width || (ends && array.rows != 1))
         throw BadRequest("a sample of another shape");
-    if (!ends) {
-        take_sample(bytes);
-        return true;
+    try {
+        if (ends) {
+            std::uint64_t rows = 0;
+            std::memcpy(&rows, bytes.data(), sizeof(rows));
+            train(rows, cancel, pool);
+        } else if (!dropped_) {
+            take_sample(bytes);
+        }
+    } catch (const std::bad_alloc&) {
+        dropped_ = true;
+        sample_.reset();
+        tids_.reset();
     }
-    std::uint64_t rows = 0;
-    std::memcpy(&rows, bytes.data(), sizeof(rows));
-    if (sample_->size() == 0 || rows > most_packed_rows) throw BadRequest("a sample of another number of rows");
+    return true;
+}
+
+void StreamedRows::train(std::uint64_t rows, const CancelToken& cancel, ThreadPool& pool)
+{
+    if (dropped_) return;
+    if (!sample_ || sample_->size() == 0 || rows > most_packed_rows)
+        throw BadRequest("a sample of another number of rows");
     sample_->sort_by_tid(&pool);
     const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, &cancel};
+    tids_.emplace(sizeof(Tid));
     stream_.train(*sample_, rows, progress, pool);
     trained_ = true;
     sample_.reset();
-    return true;
 }
 
 void StreamedRows::take_sample(std::span<const std::byte> bytes)
 {
+    if (!sample_) sample_.emplace(shape_.dimensions);
     std::vector<float> row(shape_.dimensions);
     const std::size_t width = sizeof(Tid) + sizeof(float) * row.size();
     for (; !bytes.empty(); bytes = bytes.subspan(width)) {
@@ -60,8 +72,8 @@ std::size_t StreamedRows::reserve(std::span<const Tid> tids)
     const std::lock_guard lock(mutex_);
     const std::size_t first = size_;
     if (tids.size() > most_packed_rows - first) throw BadRequest("too many rows for one build");
-    tids_.grow(first + tids.size());
-    std::memcpy(tids_.row(first), tids.data(), tids.size_bytes());
+    tids_->grow(first + tids.size());
+    std::memcpy(tids_->row(first), tids.data(), tids.size_bytes());
     size_ += tids.size();
     return first;
 }
@@ -79,7 +91,7 @@ void StreamedRows::append(std::span<const Tid> tids, const RowView& rows, const 
 void StreamedRows::finish(const BuildProgress& progress, ThreadPool& pool)
 {
     const std::vector<std::uint32_t> order = order_of(tids(), pool);
-    tids_.put_in_order(order, pool);
+    tids_->put_in_order(order, pool);
     stream_.finish(order, progress, pool);
 }
 

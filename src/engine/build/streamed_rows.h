@@ -22,7 +22,8 @@ public:
 
     // As RowStream::wanted_sample().
     std::uint64_t wanted_sample(std::uint64_t rows) const { return stream_.wanted_sample(rows); }
-    // Takes a piece of the sample, or ends it and trains; returns false for other arrays. Not during append(). Throws
+    // Takes a piece of the sample, or ends it and trains; returns false for other arrays. Where memory is short, as by
+    // a limit of the address space, the sample is dropped, and the builder stays untrained. Not during append(). Throws
     // BadRequest.
     bool give(const ArrayShape& array, std::span<const std::byte> bytes, const CancelToken& cancel, ThreadPool& pool);
     // Whether rows stream: the builder was trained.
@@ -32,18 +33,20 @@ public:
     // Brings the rows into tid order, and ends the stream.
     void finish(const BuildProgress& progress, ThreadPool& pool);
     // In the order of arrival until finish().
-    std::span<const Tid> tids() const { return {reinterpret_cast<const Tid*>(tids_.row(0)), size_}; }
+    std::span<const Tid> tids() const { return {reinterpret_cast<const Tid*>(tids_->row(0)), size_}; }
 
 private:
     void take_sample(std::span<const std::byte> bytes);
+    void train(std::uint64_t rows, const CancelToken& cancel, ThreadPool& pool);
     std::size_t reserve(std::span<const Tid> tids);
 
     const IndexShape shape_;
     RowStream& stream_;
-    std::optional<RowBuffer> sample_;  // until the builder is trained
+    std::optional<RowBuffer> sample_;  // from its first piece until the builder is trained
+    bool dropped_ = false;             // the sample
     std::atomic<bool> trained_{false};
     std::mutex mutex_;
-    PackedRows tids_;
+    std::optional<PackedRows> tids_;  // once the builder is trained
     std::size_t size_ = 0;
 };
 

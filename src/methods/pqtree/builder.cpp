@@ -119,9 +119,16 @@ void TreeBuilder::train(RowBuffer& sample, std::uint64_t rows, const BuildProgre
         if (is_query) tids.push_back(tid.front());
         if (!is_query) trained.append(tid, sample.vectors().subspan(i * dimensions, dimensions));
     }
-    train_on(trained, progress, pool);
-    truth_.emplace(static_cast<Metric>(shape_.metric), gather_rows(sample.vectors().data(), dimensions, numbers), tids,
-                   HalfCodec::train(trained.vectors(), dimensions).mean);
+    try {
+        train_on(trained, progress, pool);
+        truth_.emplace(static_cast<Metric>(shape_.metric), gather_rows(sample.vectors().data(), dimensions, numbers),
+                       tids, HalfCodec::train(trained.vectors(), dimensions).mean);
+    } catch (...) {
+        // Their address space is of use to a build of all rows.
+        codes_.reset();
+        halves_.reset();
+        throw;
+    }
 }
 
 void TreeBuilder::train_on(RowBuffer& sample, const BuildProgress& progress, ThreadPool& pool)

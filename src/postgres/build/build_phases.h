@@ -6,7 +6,8 @@
 namespace pgwarp
 {
 
-// Shows `done` of `total` units of a phase; total 0: of an unknown number. Does nothing outside CREATE INDEX and REINDEX.
+// Shows `done` of `total` units of a phase; total 0: of an unknown number. Does nothing outside CREATE INDEX and
+// REINDEX.
 void report_build_phase(const char* phase, uint64 done, uint64 total);
 
 }  // namespace pgwarp

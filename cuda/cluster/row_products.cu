@@ -264,8 +264,8 @@ void score_rows(const float* queries, std::size_t query_count, const float* rows
 std::size_t near_sums(std::size_t query_count, std::size_t dimensions)
 {
     if (dimensions <= most_depth || query_count == 0) return 0;
-    const ScoreShape shape = score_shape(query_count, dimensions);
-    return shape.queries * shape.rows;
+    // Fewer queries may take more sums, as whole tiles of them meet more rows: at most the tiles of all blocks.
+    return launch_blocks(dimensions) * tile * tile;
 }
 
 void collect_near(const float* queries, std::size_t query_count, const float* rows, const float* norms,

@@ -30,7 +30,7 @@ struct NearLists {
 
 // Appends keys of (score, row) in any order, with the scores of score_rows; those that are not finite become the
 // largest float. Row numbers count from first_row. The lists have room for all rows. sums: scratch of near_sums()
-// floats.
+// floats, which is enough for fewer queries, too.
 void collect_near(const float* queries, std::size_t query_count, const float* rows, const float* norms,
                   std::size_t row_count, std::size_t first_row, std::size_t dimensions, const NearLists& lists,
                   float* sums, cudaStream_t stream);

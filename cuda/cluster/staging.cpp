@@ -28,6 +28,18 @@ void copy_parallel(void* target, const void* source, std::size_t bytes, ThreadPo
     });
 }
 
+// Calls copy(), and where it throws waits for the copies that it began.
+template <class Copy>
+void finish_copies(cudaStream_t stream, const Copy& copy)
+{
+    try {
+        copy();
+    } catch (...) {
+        drain(stream);
+        throw;
+    }
+}
+
 }  // namespace
 
 struct Staging::Ring {
@@ -80,17 +92,19 @@ Staging::~Staging()
 
 void Staging::upload(const void* host, std::size_t bytes, void* device, ThreadPool& pool, const CancelToken* cancel)
 {
-    for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
-        if (cancel != nullptr) cancel->check();
-        const std::size_t here = std::min(slot_bytes, bytes - offset);
-        const std::size_t at = ring_->next++ % slots;
-        ring_->wait(at);
-        copy_parallel(ring_->slot(at), static_cast<const std::byte*>(host) + offset, here, pool);
-        check(cudaMemcpyAsync(static_cast<std::byte*>(device) + offset, ring_->slot(at), here, cudaMemcpyHostToDevice,
-                              stream_),
-              "copying rows to the device");
-        ring_->done[at].record(stream_);
-    }
+    finish_copies(stream_, [&] {
+        for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
+            if (cancel != nullptr) cancel->check();
+            const std::size_t here = std::min(slot_bytes, bytes - offset);
+            const std::size_t at = ring_->next++ % slots;
+            ring_->wait(at);
+            copy_parallel(ring_->slot(at), static_cast<const std::byte*>(host) + offset, here, pool);
+            check(cudaMemcpyAsync(static_cast<std::byte*>(device) + offset, ring_->slot(at), here,
+                                  cudaMemcpyHostToDevice, stream_),
+                  "copying rows to the device");
+            ring_->done[at].record(stream_);
+        }
+    });
 }
 
 void Staging::download(const void* device, std::size_t bytes, void* host, ThreadPool& pool, const CancelToken* cancel)
@@ -102,15 +116,18 @@ void Staging::download(const void* device, std::size_t bytes, void* host, Thread
               "copying from the device");
         ring_->done[at].record(stream_);
     };
-    for (std::size_t offset = 0; offset < std::min(bytes, slots * slot_bytes); offset += slot_bytes) request(offset);
-    for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
-        if (cancel != nullptr) cancel->check();
-        const std::size_t at = offset / slot_bytes % slots;
-        ring_->wait(at);
-        copy_parallel(static_cast<std::byte*>(host) + offset, ring_->slot(at), std::min(slot_bytes, bytes - offset),
-                      pool);
-        if (offset + slots * slot_bytes < bytes) request(offset + slots * slot_bytes);
-    }
+    finish_copies(stream_, [&] {
+        for (std::size_t offset = 0; offset < std::min(bytes, slots * slot_bytes); offset += slot_bytes)
+            request(offset);
+        for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
+            if (cancel != nullptr) cancel->check();
+            const std::size_t at = offset / slot_bytes % slots;
+            ring_->wait(at);
+            copy_parallel(static_cast<std::byte*>(host) + offset, ring_->slot(at), std::min(slot_bytes, bytes - offset),
+                          pool);
+            if (offset + slots * slot_bytes < bytes) request(offset + slots * slot_bytes);
+        }
+    });
 }
 
 }  // namespace pgwarp::cuda

@@ -26,6 +26,8 @@ public:
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
+    // Both throw Cancelled and CudaError. Then no copy is under way, so both memories may be freed.
+    //
     // Copies to the device in order of the stream; `host` is no longer read when this returns.
     void upload(const void* host, std::size_t bytes, void* device, ThreadPool& pool, const CancelToken* cancel);
     // Copies from the device, and waits until `host` is complete.

@@ -81,8 +81,7 @@ std::vector<std::uint32_t> neighbours(std::span<SelectKey> found, std::uint32_t 
 // The number of queries whose lists fit into a quarter of the memory left.
 std::size_t queries_together(const MemoryPool& pool, std::size_t room)
 {
-    const std::uint64_t left = pool.budget() == 0 ? most_list_bytes * 4 : pool.budget() - pool.used();
-    return std::clamp<std::size_t>(std::min(left / 4, most_list_bytes) / sizeof(SelectKey) / room, 1, 1024);
+    return std::clamp<std::size_t>(std::min(pool.unspent() / 4, most_list_bytes) / sizeof(SelectKey) / room, 1, 1024);
 }
 
 }  // namespace

@@ -290,7 +290,8 @@ __device__ CutRows cut_bins(const BlockSpace& space, std::uint32_t wanted, const
 
 // Visits bins of pairs of `a` and `b` until they hold `candidates` rows: calls scan(bins, rows of the share), by all
 // threads, for bins listed in space.bins as {begin, rows before}. The number of a bin is number of a * combinations +
-// number of b. first_pairs: of the first shell. room: of space.bins. Overwrites space.scratch; scan may, too, and
+// number of b. first_pairs: of the first shell. room: of space.bins. A shell with more bins than room is visited in
+// pieces, in order of `a`; only then are the bins not quite the nearest. Overwrites space.scratch; scan may, too, and
 // begins with a barrier.
 template <int Threads, class Scan>
 __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, const RankedList& a, const RankedList& b,

@@ -81,11 +81,17 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
                                    ? std::min(request.plan.ranked, request.k + 6 + request.k / 32)
                                    : request.plan.ranked;
     const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
-    if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
-                        static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
-                        blocks_for(mirror, count), !request.ranks, mirror.context().shared_bytes_per_block(),
-                        plan.propose))
-        throw std::bad_alloc();
+    const std::size_t shared_bytes = mirror.context().shared_bytes_per_block();
+    const auto propose_by = [&](std::uint32_t blocks) {
+        if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
+                            static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
+                            blocks, !request.ranks, shared_bytes, plan.propose))
+            throw std::bad_alloc();
+        return !request.ranks || rank_shared_bytes(view, plan.propose) <= shared_bytes;
+    };
+    // The block that ranks has the proposals of all blocks in shared memory.
+    for (std::uint32_t blocks = blocks_for(mirror, count); !propose_by(blocks); blocks /= 2)
+        if (blocks == 1) throw std::bad_alloc();
     plan.ranks = request.ranks;
     plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);
     const std::size_t most = queries_in_time(mirror, plan.propose);

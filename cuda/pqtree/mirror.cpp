@@ -45,6 +45,11 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
     take_memory();
 }
 
+Mirror::~Mirror()
+{
+    drain(owner_);
+}
+
 std::size_t Mirror::vector_bytes() const
 {
     if (index_.options.keeps_full()) return index_.rows * index_.dimensions * sizeof(float);

@@ -28,6 +28,8 @@ public:
     // where they do not fit, BadRequest for arrays that do not match the options.
     Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
            DeviceArray<std::uint8_t> codes = {});
+    // Given codes are freed in the order of another stream, so work on them must have ended.
+    ~Mirror();
     Mirror(const Mirror&) = delete;
     Mirror& operator=(const Mirror&) = delete;
 

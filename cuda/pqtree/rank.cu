@@ -240,24 +240,37 @@ __global__ __launch_bounds__(value_threads) void all_values_kernel(MirrorView mi
     if (at < count && threadIdx.x % 8 == 0) values[at] = padding ? NAN : value;
 }
 
+// The numbers of a job that decide its shared memory.
+RankJob job_of(const MirrorView& mirror, const ProposePlan& plan)
+{
+    const std::size_t table = std::size_t{mirror.dimensions} * table_stride(mirror) * sizeof(float);
+    RankJob job{};
+    job.wanted = plan.wanted;
+    job.blocks = plan.blocks;
+    job.stride = plan.stride();
+    job.near = has_near_values(mirror) && mirror.dimensions <= most_near;
+    job.table = mirror.values_of_codes() && table <= most_table;
+    return job;
+}
+
 }  // namespace
+
+std::size_t rank_shared_bytes(const MirrorView& mirror, const ProposePlan& plan)
+{
+    return RankSpace(mirror, job_of(mirror, plan), few_threads, nullptr).bytes;
+}
 
 void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_t count, const Proposals& proposals,
                     const ProposePlan& plan, std::uint32_t k, bool polled, const Answers& out, cudaStream_t stream)
 {
     if (count == 0) return;
-    const std::size_t table = std::size_t{mirror.dimensions} * table_stride(mirror) * sizeof(float);
-    const RankJob job{.queries = queries,
-                      .proposals = proposals,
-                      .count = count,
-                      .wanted = plan.wanted,
-                      .blocks = plan.blocks,
-                      .stride = plan.stride(),
-                      .k = k,
-                      .polled = polled,
-                      .near = has_near_values(mirror) && mirror.dimensions <= most_near,
-                      .table = mirror.values_of_codes() && table <= most_table,
-                      .out = out};
+    RankJob job = job_of(mirror, plan);
+    job.queries = queries;
+    job.proposals = proposals;
+    job.count = count;
+    job.k = k;
+    job.polled = polled;
+    job.out = out;
     if (count <= few) return launch<few_threads>(mirror, job, count, count <= rows::chained_queries, stream);
     // As many blocks with a table as are there at a time; registers allow four.
     const std::size_t bytes = RankSpace(mirror, job, rank_threads, nullptr).bytes + 1024;

@@ -12,6 +12,9 @@
 namespace pgwarp::cuda::pqtree
 {
 
+// The shared memory of a block of rank_proposals(), at most.
+std::size_t rank_shared_bytes(const MirrorView& mirror, const ProposePlan& plan);
+
 // Ranks the best plan.wanted proposals of each query, in any order, by (value, row) and writes the first k. queries
 // [count][dimensions] on the device. polled: the host polls out.found. A few queries get large blocks.
 void rank_proposals(const MirrorView& mirror, const float* queries, std::uint32_t count, const Proposals& proposals,

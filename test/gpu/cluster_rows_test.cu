@@ -246,6 +246,17 @@ TEST(RowProducts, OfManyRows)
     }
 }
 
+// 128 queries fill a tile of blocks, which then meets twice the rows that 129 queries meet.
+TEST(RowProducts, ScratchOfManyQueriesSufficesForFewer)
+{
+    for (const std::size_t dimensions : {257, 512, 2000}) {
+        for (const std::size_t queries : {2, 129, 272, 400})
+            for (const std::size_t fewer : {std::size_t{1}, queries / 2, queries - 1})
+                EXPECT_LE(near_sums(fewer, dimensions), near_sums(queries, dimensions)) << queries << ", " << fewer;
+    }
+    EXPECT_EQ(near_sums(100, 256), 0U);
+}
+
 TEST(RowProducts, RotatesAsFloat64Does)
 {
     const auto stream = context().lease(Priority::build);

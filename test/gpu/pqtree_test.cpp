@@ -190,6 +190,18 @@ TEST_P(PqtreeOnDevice, AnswersTheSameTwice)
     for (std::size_t q = 0; q < batch.count; ++q) EXPECT_EQ(ids(first[q]), ids(again[q])) << "query " << q;
 }
 
+// Fewer blocks share a query where the one that ranks has no room for what all of them propose.
+TEST_P(PqtreeOnDevice, AnswersTheSameOnSmallerDevices)
+{
+    if (GetParam().parameters().get("line_parts", 0) > 16) GTEST_SKIP() << "terms of so many lines have no room";
+    const SearchBatch batch = batch_of(1, 300, 4000);
+    const auto found = on_device(batch);
+    shared_context().limit_shared_bytes(std::size_t{99} << 10);  // of sm_86 and sm_89
+    const auto again = on_device(batch);
+    shared_context().limit_shared_bytes(SIZE_MAX);
+    EXPECT_EQ(ids(found[0]), ids(again[0]));
+}
+
 TEST_P(PqtreeOnDevice, ProposesLikeTheCpu)
 {
     SearchBatch batch = batch_of(query_count, 50, 2000);

@@ -17,8 +17,8 @@ my %searches = (
 	items_partial => [ 'id % 2 = 0', 'v', '<+>' ],
 	items_ivfadc => [ 'true', 'v', '<=>' ],
 	items_codes => [ 'true', 'v', '<#>' ],
-	items_tree => [ 'id % 5 > 0', 'v', '<=>' ],
-	items_tree_codes => [ 'id % 5 > 1', 'v', '<#>' ],
+	items_tree => [ 'id % 5 = 1', 'v', '<=>' ],
+	items_tree_codes => [ 'id % 5 = 2', 'v', '<#>' ],
 	items_graph => [ 'id % 2 = 1', 'v', '<+>' ],
 	items_hashes => [ 'id % 3 = 1', 'v', '<+>' ],
 	items_bits => [ 'true', 'b', '<%>' ],
@@ -53,8 +53,8 @@ sub fill_database
 		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
 		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
 		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
-		CREATE INDEX items_tree ON items USING pqtree (v vector_cosine_ops) INCLUDE (id) WHERE id % 5 > 0;
-		CREATE INDEX items_tree_codes ON items USING pqtree (v vector_ip_ops) WITH (refine = none, parts = 4, line_parts = 16) WHERE id % 5 > 1;
+		CREATE INDEX items_tree ON items USING pqtree (v vector_cosine_ops) INCLUDE (id) WHERE id % 5 = 1;
+		CREATE INDEX items_tree_codes ON items USING pqtree (v vector_ip_ops) WITH (refine = none, parts = 4, line_parts = 16) WHERE id % 5 = 2;
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
 		CREATE INDEX items_hashes ON items USING matchcount (v vector_l1_ops) WITH (lsh = rbh) WHERE id % 3 = 1;
 		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);

@@ -114,7 +114,7 @@ std::vector<float> rows_around(std::size_t count, std::size_t dimensions, float 
     return rows;
 }
 
-// Whether vectors rank all candidates is what the rows ask for now, whatever the index was built with.
+// The calibration decides by the present rows whether vectors rank all candidates.
 TEST(PqtreeCalibration, ChoosesTheRankedShareAnew)
 {
     constexpr std::size_t dimensions = 48;

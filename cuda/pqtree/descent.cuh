@@ -120,6 +120,17 @@ __device__ inline std::uint32_t rank_of(const float* scores, std::uint32_t ranks
     return rank;
 }
 
+// How many lanes share a leaf, so that the threads compare all leaves with `ranks` others in the fewest steps.
+template <int Threads>
+__device__ std::uint32_t lanes_of_leaf(std::uint32_t leaves, std::uint32_t ranks)
+{
+    const auto steps = [&](std::uint32_t lanes) {
+        return (leaves * lanes + Threads - 1) / Threads * ((ranks + 4 * lanes - 1) / (4 * lanes));
+    };
+    const std::uint32_t few = steps(2) < steps(1) ? 2 : 1;
+    return steps(4) < steps(few) ? 4 : few;
+}
+
 // Ends with a barrier.
 template <int Threads>
 __device__ void unpack_keys(const SelectKey* keys, std::uint32_t count, float* scores, std::uint32_t* numbers)
@@ -134,8 +145,8 @@ __device__ void unpack_keys(const SelectKey* keys, std::uint32_t count, float* s
 }  // namespace detail
 
 // Writes the leaves of the `width` best centroids of each part, sorted by counting: space.scores and space.leaves
-// [parts][ranks], of which the first width * k2 <= ranks are valid. ranks: a power of two, 8 or more. Begins and ends
-// with a barrier.
+// [parts][ranks], of which the first width * k2 <= ranks are valid. ranks: a multiple of 8. Begins and ends with a
+// barrier.
 template <int Threads>
 __device__ void rank_leaves(const TreeView& tree, const BlockSpace& space, std::uint32_t width, std::uint32_t ranks)
 {
@@ -145,8 +156,7 @@ __device__ void rank_leaves(const TreeView& tree, const BlockSpace& space, std::
     auto* scores = reinterpret_cast<float*>(space.keys);
     detail::score_leaves<Threads>(tree, space.query, space.scratch, width, ranks, scores);
     __syncthreads();
-    // ranks is a multiple of 8, so warps are whole: up to four lanes share a leaf.
-    const std::uint32_t lanes = tree.parts * ranks * 4 <= Threads ? 4 : tree.parts * ranks * 2 <= Threads ? 2 : 1;
+    const std::uint32_t lanes = detail::lanes_of_leaf<Threads>(tree.parts * ranks, ranks);
     const std::uint32_t units = (tree.parts * ranks + 31) / 32 * 32;
     for (std::uint32_t unit = threadIdx.x / lanes; unit < units; unit += Threads / lanes) {
         const std::uint32_t leaf = min(unit, tree.parts * ranks - 1);

@@ -72,7 +72,7 @@ struct BlockShape {
     std::uint32_t groups = 1;         // of codes
     std::uint32_t padded_query = 4;   // floats
     std::uint32_t padded_level1 = 4;  // floats
-    std::uint32_t ranks = 2;          // leaves of a part, a power of two
+    std::uint32_t ranks = 8;          // leaves of a part, a multiple of 8; a power of two with more than two parts
     std::uint32_t bins = 256;         // bins that are listed at a time
     std::uint32_t proposed = 1;       // rows that are wanted
 };

@@ -195,7 +195,9 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.shape.groups = code_groups(tree.line_parts);
     plan.shape.padded_query = tree.padded_query;
     plan.shape.padded_level1 = tree.padded_level1;
-    plan.shape.ranks = std::max(fewest_ranks, power_of_two_above(plan.width * tree.k2));
+    // Only the combinations of lists are sorted by powers of two.
+    const std::uint32_t leaves = plan.width * tree.k2;
+    plan.shape.ranks = std::max(fewest_ranks, tree.parts > 2 ? power_of_two_above(leaves) : (leaves + 7) / 8 * 8);
     plan.shape.bins = std::clamp((plan.first_pairs / 4 * 5 + 63) / 64 * 64, fewest_bins, most_bins);
     plan.shape.proposed = plan.wanted;
     plan.layout = BlockLayout::of(plan.shape);

@@ -50,7 +50,7 @@ TEST(PqtreeKeys, HaveRoomForATile)
 TEST(PqtreeLayout, HasArraysBehindEachOther)
 {
     for (const std::uint32_t parts : {1U, 2U, 4U}) {
-        for (const std::uint32_t ranks : {8U, 128U, 1024U}) {
+        for (const std::uint32_t ranks : {8U, 144U, 1024U}) {
             const BlockShape shape{parts, 2, 128, 64, ranks, 1024, 200};
             const BlockLayout at = BlockLayout::of(shape);
             const std::vector<std::uint32_t> begins{at.terms,       at.keys,   at.bins,   at.scratch, at.query,

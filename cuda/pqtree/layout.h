@@ -57,14 +57,15 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t power_of_two_above(std::uint32_t n)
     return power;
 }
 
-inline constexpr std::uint32_t tile_rows = 1024;    // candidates between two looks at the number of kept keys
-inline constexpr std::uint32_t fewest_keys = 1536;  // of a block
-inline constexpr std::uint32_t most_ranks = 1024;   // leaves of a part that a search compares
+inline constexpr std::uint32_t tile_rows = 1024;         // candidates between two looks at the number of kept keys
+inline constexpr std::uint32_t shared_tile_rows = 2048;  // the same where blocks share the candidates of a query
+inline constexpr std::uint32_t fewest_keys = 1536;       // of a block
+inline constexpr std::uint32_t most_ranks = 1024;        // leaves of a part that a search compares
 inline constexpr std::uint32_t most_proposed = 2048;
 inline constexpr std::uint32_t most_bins = 1280;       // that are listed at a time
 inline constexpr std::uint32_t cut_buckets = 256;      // of scores, where bins are cut
 inline constexpr std::uint32_t fewest_scratch = 2212;  // words: radix selection, or the positions of a tile
-static_assert(tile_rows <= fewest_scratch);
+static_assert(shared_tile_rows <= fewest_scratch);
 
 // The numbers that decide the shared memory of a search.
 struct BlockShape {
@@ -75,6 +76,7 @@ struct BlockShape {
     std::uint32_t ranks = 8;          // leaves of a part, a multiple of 8; a power of two with more than two parts
     std::uint32_t bins = 256;         // bins that are listed at a time
     std::uint32_t proposed = 1;       // rows that are wanted
+    std::uint32_t tile = tile_rows;
 };
 
 // The most rows that a selection keeps where `proposed` are wanted.
@@ -85,9 +87,9 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t kept_of(std::uint32_t proposed)
 
 // Keys that a block keeps: a tile always fits behind those that a selection keeps, and there is some room for more
 // after one. There is room for a sort of the kept keys, too.
-PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed)
+PGWARP_HOST_DEVICE constexpr std::uint32_t keys_of(std::uint32_t proposed, std::uint32_t tile)
 {
-    const std::uint32_t wanted = kept_of(proposed) + kept_of(proposed) / 2 + tile_rows;
+    const std::uint32_t wanted = kept_of(proposed) + kept_of(proposed) / 2 + tile;
     return wanted <= fewest_keys ? fewest_keys : wanted;
 }
 
@@ -113,7 +115,7 @@ struct BlockLayout {
             at.bytes += (bytes + 15) / 16 * 16;
         };
         take(at.terms, shape.groups * group_parts * line_room * 4);
-        take(at.keys, std::max(keys_of(shape.proposed), shape.parts * shape.ranks) * 8);
+        take(at.keys, std::max(keys_of(shape.proposed, shape.tile), shape.parts * shape.ranks) * 8);
         take(at.bins, shape.bins * 8);
         at.line_scores = (at.bytes - at.keys) / 4;
         take(at.scratch, std::max(fewest_scratch, cut_buckets + shape.bins) * 4);

@@ -17,6 +17,7 @@ struct LineRanking {
     TermScale scale;
     std::uint32_t wanted;
     std::uint32_t room;         // keys
+    std::uint32_t tile;         // rows between two looks at the number of keys
     const std::uint32_t* dead;  // one bit for each position, or null
 };
 
@@ -130,9 +131,10 @@ __device__ void scan_bins(const MirrorView& mirror, const BlockSpace& space, con
     const std::uint32_t lane = threadIdx.x & (lanes - 1);
     const std::uint32_t at_once = Threads / lanes;
     __syncthreads();
-    for (std::uint32_t first = 0; first < rows; first += tile_rows) {
-        const std::uint32_t last = min(rows, first + tile_rows);
-        if (state.kept > ranking.room - tile_rows) select_keys<Threads>(space, ranking, kept_of(ranking.wanted), state);
+    for (std::uint32_t first = 0; first < rows; first += ranking.tile) {
+        const std::uint32_t last = min(rows, first + ranking.tile);
+        if (state.kept > ranking.room - ranking.tile)
+            select_keys<Threads>(space, ranking, kept_of(ranking.wanted), state);
         detail::fill_tile<Threads>(space.bins, listed, rows, first, last, space.scratch);
         __syncthreads();
         const float limit = state.limit;

@@ -153,7 +153,8 @@ __global__ __launch_bounds__(Threads, 1024 / Threads) void propose_kernel(Mirror
     const TermScale scale = make_terms<Threads>(tree, space, plan.layout.line_scores);
     rank_leaves<Threads>(tree, space, plan.width, plan.shape.ranks);
     const BinPairs lists = lists_of_parts<Threads>(tree, space, plan, {&no_score, &no_number, 1}, state);
-    const LineRanking ranking{scale, plan.wanted, keys_of(plan.wanted), job.dead};
+    const std::uint32_t tile = plan.shape.tile;
+    const LineRanking ranking{scale, plan.wanted, keys_of(plan.wanted, tile), tile, job.dead};
     visit_bins<Threads>(mirror, space, lists.a, lists.b, lists.combinations, plan.candidates, plan.first_pairs,
                         plan.shape.bins, share, state, [&](std::uint32_t listed, std::uint32_t rows) {
                             scan_bins<Threads>(mirror, space, ranking, listed, rows, state);
@@ -198,6 +199,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     // Only the combinations of lists are sorted by powers of two.
     const std::uint32_t leaves = plan.width * tree.k2;
     plan.shape.ranks = std::max(fewest_ranks, tree.parts > 2 ? power_of_two_above(leaves) : (leaves + 7) / 8 * 8);
+    plan.shape.tile = plan.blocks > 1 ? shared_tile_rows : tile_rows;
     plan.shape.bins = std::clamp((plan.first_pairs / 4 * 5 + 63) / 64 * 64, fewest_bins, most_bins);
     plan.shape.proposed = plan.wanted;
     plan.layout = BlockLayout::of(plan.shape);

@@ -41,9 +41,11 @@ TEST(PqtreeCodes, AreSharedByAPowerOfTwoOfLanes)
 TEST(PqtreeKeys, HaveRoomForATile)
 {
     for (std::uint32_t wanted = 1; wanted <= most_proposed; wanted += 13) {
-        const std::uint32_t room = keys_of(wanted);
-        EXPECT_GE(room, kept_of(wanted) + tile_rows);
-        EXPECT_GE(room, power_of_two_above(kept_of(wanted)));
+        for (const std::uint32_t tile : {tile_rows, shared_tile_rows}) {
+            const std::uint32_t room = keys_of(wanted, tile);
+            EXPECT_GE(room, kept_of(wanted) + tile);
+            EXPECT_GE(room, power_of_two_above(kept_of(wanted)));
+        }
     }
 }
 

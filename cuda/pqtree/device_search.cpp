@@ -56,6 +56,17 @@ Continuation carve_continuation(Carver& memory, const Mirror& mirror)
     return {memory.take<double>(mirror.view().positions), rows::take_selection_space(memory)};
 }
 
+// Queries of a launch, at most `most`. A launch takes as long as its last wave of blocks, so waves are full but for the
+// last launch's, which is short: while its answers are handed out, the device has nothing to do.
+std::uint32_t queries_of_launch(const Mirror& mirror, const ProposePlan& plan, std::size_t count, std::size_t most)
+{
+    const std::size_t launches = (count + most - 1) / most;
+    const std::size_t even = (count + launches - 1) / launches;
+    if (launches == 1) return static_cast<std::uint32_t>(even);
+    const std::size_t wave = mirror.context().multiprocessors() * resident_blocks(plan);
+    return static_cast<std::uint32_t>(even < wave ? even : even / wave * wave);
+}
+
 // The most queries of a launch.
 std::size_t queries_in_time(const Mirror& mirror, const ProposePlan& plan)
 {
@@ -94,9 +105,7 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
         if (blocks == 1) throw std::bad_alloc();
     plan.ranks = request.ranks;
     plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);
-    const std::size_t most = queries_in_time(mirror, plan.propose);
-    const std::size_t launches = (count + most - 1) / most;
-    plan.step = static_cast<std::uint32_t>((count + launches - 1) / launches);
+    plan.step = queries_of_launch(mirror, plan.propose, count, queries_in_time(mirror, plan.propose));
     std::size_t queries = std::min(count, most_queries);
     const auto bytes_for = [&](std::size_t width) {
         plan.count = static_cast<std::uint32_t>(width);

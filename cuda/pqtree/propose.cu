@@ -206,6 +206,16 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     return plan.layout.bytes <= shared_bytes;
 }
 
+std::size_t resident_blocks(const ProposePlan& plan)
+{
+    int blocks = 0;
+    allow_shared_memory(propose_kernel<batch_threads>);
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, propose_kernel<batch_threads>, batch_threads,
+                                                        plan.layout.bytes),
+          "asking for a kernel");
+    return static_cast<std::size_t>(std::max(1, blocks));
+}
+
 void propose(const MirrorView& mirror, const float* queries, std::uint32_t count, const ProposePlan& plan,
              const std::uint32_t* dead, const Proposals& out, cudaStream_t stream)
 {

@@ -37,6 +37,9 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
                     std::size_t candidates, std::size_t wanted, std::uint32_t blocks, bool ordered,
                     std::size_t shared_bytes, ProposePlan& plan);
 
+// Blocks of batches that a multiprocessor runs at a time. Throws CudaError.
+std::size_t resident_blocks(const ProposePlan& plan);
+
 // The memory that propose() writes, on the device. Where a query has several blocks, each proposes the best of its
 // share, and the best `wanted` are among them.
 struct Proposals {

@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "methods/pqtree/line_kernels.h"
+#include "methods/rows/reservation.h"
 
 namespace pgwarp
 {
@@ -109,8 +110,9 @@ std::vector<Ends> used_pairs(const LinePart& part, const std::vector<Ends>& pair
 class GreedyChoice
 {
 public:
-    GreedyChoice(std::vector<float> errors, std::size_t lines, std::size_t rows)
-        : errors_(std::move(errors)), lines_(lines), rows_(rows), current_(rows, std::numeric_limits<float>::max())
+    // errors: [lines][rows].
+    GreedyChoice(const float* errors, std::size_t lines, std::size_t rows)
+        : errors_(errors), lines_(lines), rows_(rows), current_(rows, std::numeric_limits<float>::max())
     {
     }
 
@@ -141,7 +143,7 @@ private:
         bool operator<(const Gain& other) const { return gain != other.gain ? gain < other.gain : line > other.line; }
     };
 
-    const float* errors_of(std::size_t line) const { return errors_.data() + line * rows_; }
+    const float* errors_of(std::size_t line) const { return errors_ + line * rows_; }
     Gain gain_of(std::size_t line) const { return {line_gain(current_.data(), errors_of(line), rows_), line}; }
 
     std::size_t best_alone() const
@@ -161,7 +163,7 @@ private:
         for (std::size_t i = 0; i < rows_; ++i) current_[i] = std::min(current_[i], errors_of(line)[i]);
     }
 
-    std::vector<float> errors_;  // [lines][rows]
+    const float* errors_;
     std::size_t lines_;
     std::size_t rows_;
     std::vector<float> current_;  // the smallest error of each row
@@ -176,10 +178,13 @@ std::vector<Ends> choose_ends(const LinePart& part, std::size_t k1, std::size_t 
     if (pairs.size() == wanted) return pairs;
     const std::vector<Ends> used = used_pairs(part, pairs, sample);
     const std::size_t rows = sample.size() / part.width;
-    std::vector<float> errors(used.size() * rows);
-    line_errors(pack_lines(part, used), sample.data(), rows, rows, errors.data());
+    // Some megabytes of each thread, which wait for each other where they fault small pages in.
+    const std::size_t bytes = used.size() * rows * sizeof(float);
+    Reservation errors(std::max<std::size_t>(bytes, 1));
+    errors.grow(bytes);
+    line_errors(pack_lines(part, used), sample.data(), rows, rows, errors.as<float>());
     std::vector<Ends> lines;
-    for (const std::size_t line : GreedyChoice(std::move(errors), used.size(), rows).run(wanted))
+    for (const std::size_t line : GreedyChoice(errors.as<float>(), used.size(), rows).run(wanted))
         lines.push_back(used[line]);
     for (const Ends& pair : pairs) {
         if (lines.size() == wanted) break;

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <mutex>
 #include <set>
 
+#include "../gpu/harness.h"
 #include "bin_orders.h"
 #include "experiments.h"
 #include "methods/pqtree/build_steps.h"
@@ -163,6 +165,18 @@ std::vector<std::uint16_t> leaves_of(const TreeArrays& arrays, ThreadPool& pool)
     return leaves;
 }
 
+// The columns of a part of rows [count][dimensions].
+std::vector<float> columns_of(const TreeShape& shape, std::span<const float> rows, std::size_t part, ThreadPool& pool)
+{
+    const std::size_t width = shape.width(part);
+    std::vector<float> columns(rows.size() / shape.dimensions * width);
+    pool.parallel_for(rows.size() / shape.dimensions, 65536, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            std::copy_n(rows.data() + i * shape.dimensions + shape.begin(part), width, columns.data() + i * width);
+    });
+    return columns;
+}
+
 // The inverted multi-index with as many centroids of a part as the tree has leaves: as a tree of one centroid, whose
 // leaves k-means makes.
 ProductTree multi_index(const TreeShape& like, const DataSet& data, std::vector<std::uint16_t>& leaves,
@@ -174,24 +188,16 @@ ProductTree multi_index(const TreeShape& like, const DataSet& data, std::vector<
     leaves.resize(data.rows * like.parts);
     const auto sample = gather_rows(data.base.data(), data.dimensions,
                                     sample_rows(data.rows, rows_per_leaf * like.leaves(), tree_seed));
-    const auto columns_of = [&](std::span<const float> rows, std::size_t part) {
-        std::vector<float> columns;
-        for (std::size_t at = 0; at < rows.size(); at += data.dimensions) {
-            const float* row = rows.data() + at + like.begin(part);
-            columns.insert(columns.end(), row, row + like.width(part));
-        }
-        return columns;
-    };
     for (std::size_t part = 0; part < like.parts; ++part) {
         const std::size_t width = like.width(part);
         KMeansOptions options;
         options.clusters = like.leaves();
-        const std::vector<float> centroids = train_kmeans(columns_of(sample, part), width, options, pool);
+        const std::vector<float> centroids = train_kmeans(columns_of(like, sample, part, pool), width, options, pool);
         for (std::size_t leaf = 0; leaf < like.leaves(); ++leaf)
             std::copy_n(centroids.data() + leaf * width, width,
                         flat.level2.data() + leaf * like.dimensions + like.begin(part));
         std::vector<std::uint32_t> nearest(data.rows);
-        assign_to_centroids(Metric::l2, columns_of(data.base, part), width, centroids, nearest, pool);
+        assign_to_centroids(Metric::l2, columns_of(like, data.base, part, pool), width, centroids, nearest, pool);
         for (std::size_t row = 0; row < data.rows; ++row)
             leaves[row * like.parts + part] = static_cast<std::uint16_t>(nearest[row]);
     }
@@ -273,6 +279,17 @@ struct ProposingTree {
     std::size_t width;
 };
 
+// width: of the descent; 0: all centroids.
+void write_tree(Table& table, const Plan& plan, const DataSet& data, std::size_t asked, const ProductTree& tree,
+                std::span<const std::uint16_t> leaves, std::size_t width, ThreadPool& pool)
+{
+    const TreeShape& shape = tree.shape;
+    if (width == 0) width = shape.k1;
+    const std::string name = std::to_string(shape.parts) + " parts, " + std::to_string(shape.k1) + " x " +
+                             std::to_string(shape.k2) + ", width " + std::to_string(width);
+    write_curve(table, plan, data, name, ScoredQueries(tree, data, asked, width), leaves, shape.parts, pool);
+}
+
 // Recall by the rows proposed, of trees that are built by the method.
 void write_trees(Table& table, const Plan& plan, const DataSet& data, std::size_t asked,
                  std::span<const ProposingTree> trees, ThreadPool& pool)
@@ -288,11 +305,67 @@ void write_trees(Table& table, const Plan& plan, const DataSet& data, std::size_
             tree = arrays.tree;
             built = one.options;
         }
+        write_tree(table, plan, data, asked, tree, leaves, one.width, pool);
+    }
+}
+
+// A tree, and the leaves of the rows that have passed.
+struct PassedTree {
+    std::string options;
+    ProductTree tree;
+    std::vector<std::uint16_t> leaves{};  // [rows][parts]
+
+    void add(std::span<const float> rows, const Device& device, ThreadPool& pool)
+    {
         const TreeShape& shape = tree.shape;
-        const std::size_t width = one.width == 0 ? shape.k1 : one.width;
-        const std::string name = std::to_string(shape.parts) + " parts, " + std::to_string(shape.k1) + " x " +
-                                 std::to_string(shape.k2) + ", width " + std::to_string(width);
-        write_curve(table, plan, data, name, ScoredQueries(tree, data, asked, width), leaves, shape.parts, pool);
+        const std::size_t count = rows.size() / shape.dimensions;
+        const std::size_t before = leaves.size();
+        leaves.resize(before + count * shape.parts);
+        std::vector<std::uint32_t> nearest(count);
+        for (std::size_t part = 0; part < shape.parts; ++part) {
+            device.assign(columns_of(shape, rows, part, pool), shape.width(part),
+                          columns_of(shape, tree.level2, part, pool), nearest, pool);
+            for (std::size_t i = 0; i < count; ++i)
+                leaves[before + i * shape.parts + part] = static_cast<std::uint16_t>(nearest[i]);
+        }
+    }
+};
+
+// Rows that are too many to be kept pass once. Trees for that many rows are built over the first of them, more than the
+// sample that trains a tree.
+void write_passed_trees(Table& table, const Plan& plan, std::size_t rows, std::span<const ProposingTree> trees,
+                        ThreadPool& pool)
+{
+    constexpr std::size_t most_asked = 256;
+    DataRequest request = plan.request("generated", Metric::l2, rows);
+    request.queries = std::min(request.queries, most_asked);
+    std::vector<PassedTree> passed;
+    const auto begin = [&](std::span<const float> first_rows) {
+        DataSet some;
+        some.name = request.name;
+        some.dimensions = request.dimensions;
+        some.rows = first_rows.size() / some.dimensions;
+        some.base.assign(first_rows.begin(), first_rows.end());
+        for (const ProposingTree& one : trees) {
+            if (!passed.empty() && passed.back().options == one.options) continue;
+            const IndexChoice choice(std::string("pqtree,refine=0,") + one.options);
+            const TreeOptions options = TreeOptions::resolve(choice.options, rows, some.dimensions);
+            const std::string leaves =
+                choice.text + ",k1=" + std::to_string(options.k1) + ",k2=" + std::to_string(options.k2);
+            const Index index = build_index(leaves, some, plan.device, pool);
+            passed.push_back({one.options, arrays_of(index).tree});
+        }
+    };
+    const auto start = Clock::now();
+    const DataSet data =
+        pass_generated(request, plan.device, pool, [&](std::span<const float> piece, std::size_t first) {
+            if (first == 0) begin(piece);
+            for (PassedTree& one : passed) one.add(piece, plan.device, pool);
+        });
+    std::printf("# %zu rows passed in %.1f s\n", data.rows, seconds_since(start));
+    for (const ProposingTree& one : trees) {
+        const auto of = std::ranges::find(passed, one.options, &PassedTree::options);
+        write_tree(table, plan, data, data.asked(), of->tree, of->leaves, one.width, pool);
     }
 }
 
@@ -306,11 +379,11 @@ void run_proposals(const Plan& plan, ThreadPool& pool)
     Table table(plan.output, "figure6", "device order data rows queries proposed recall");
     if (const auto sift = plan.load("sift", Metric::l2, plan.on_gpu() ? plan.rows : 100000, pool))
         write_trees(table, plan, *sift, std::min<std::size_t>(sift->asked(), 1000), hashed, pool);
+    if (are_many(plan.generated.back())) return write_passed_trees(table, plan, plan.generated.back(), trees, pool);
     const auto data = plan.load("generated", Metric::l2, plan.generated.back(), pool);
     // Each query is compared with all rows.
-    const std::size_t asked = std::min<std::size_t>(data->asked(), data->shared ? 256 : 1000);
+    const std::size_t asked = std::min<std::size_t>(data->asked(), 1000);
     write_trees(table, plan, *data, asked, trees, pool);
-    if (data->shared) return;  // k-means of that many rows takes minutes
     const TreeShape like{data->dimensions, 4, 32, 16};
     std::vector<std::uint16_t> leaves;
     const ProductTree flat = multi_index(like, *data, leaves, pool);

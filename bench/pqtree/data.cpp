@@ -17,7 +17,7 @@ namespace pgwarp::bench::pqtree
 namespace
 {
 
-constexpr std::size_t piece_rows = std::size_t{1} << 21;  // of rows that builds share
+constexpr std::size_t piece_rows = std::size_t{1} << 21;  // of many rows
 constexpr std::size_t most_copied = 4000000;              // rows that are copied for each build
 
 // The nearest rows of queries, among rows that come in pieces, by the complete method.
@@ -103,40 +103,65 @@ private:
     std::vector<float> rotation_;
 };
 
-void load_generated(const DataRequest& request, DataSet& data, const Device& device, ThreadPool& pool)
+// Makes an empty data set of generated rows with its queries.
+DataSet generated_queries(const DataRequest& request, const GeneratedRows& rows, ThreadPool& pool)
 {
+    DataSet data;
+    data.name = request.name;
+    data.metric = request.metric;
     data.dimensions = request.dimensions;
     data.rows = request.rows;
-    const GeneratedRows rows(data.rows, data.dimensions);
     data.queries.resize(request.queries * data.dimensions);
     rows.write(0, request.queries, 2, data.queries.data(), pool);
+    return data;
+}
+
+// Calls use(rows, first) for each piece. The memory of a piece stays as it is until the call after the next.
+template <class Use>
+void write_pieces(const GeneratedRows& rows, const DataSet& data, ThreadPool& pool, const Use& use)
+{
+    std::vector<float> pieces[2];
+    for (std::size_t first = 0; first < data.rows; first += piece_rows) {
+        const std::size_t count = std::min(piece_rows, data.rows - first);
+        std::vector<float>& piece = pieces[first / piece_rows % 2];
+        piece.resize(count * data.dimensions);
+        rows.write(first, count, 1, piece.data(), pool);
+        use(piece, first);
+    }
+}
+
+// Rows that builds share. A thread of its own copies a piece, in order, while the next one is made.
+void share_pieces(const GeneratedRows& rows, DataSet& data, TrueNeighbours& truth, ThreadPool& pool)
+{
+    data.shared = std::make_shared<RowBuffer>(data.dimensions);
+    std::future<void> copied;
+    write_pieces(rows, data, pool, [&](std::span<const float> piece, std::size_t first) {
+        if (copied.valid()) copied.get();
+        copied = std::async(std::launch::async, [&data, piece, first] {
+            std::vector<Tid> tids(piece.size() / data.dimensions);
+            for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(first + i), 1, 0};
+            data.shared->append(tids, piece);
+        });
+        truth.compare(piece, first, pool);
+    });
+    if (copied.valid()) copied.get();
+    data.shared->sort_by_tid(&pool);
+}
+
+DataSet load_generated(const DataRequest& request, const Device& device, ThreadPool& pool)
+{
+    const GeneratedRows rows(request.rows, request.dimensions);
+    DataSet data = generated_queries(request, rows, pool);
     TrueNeighbours truth(data, device);
-    if (data.rows <= most_copied) {
+    if (are_many(data.rows)) {
+        share_pieces(rows, data, truth, pool);
+    } else {
         data.base.resize(data.rows * data.dimensions);
         rows.write(0, data.rows, 1, data.base.data(), pool);
         truth.compare(data.base, 0, pool);
-    } else {
-        // A thread of its own copies a piece, in order, while the next one is made.
-        data.shared = std::make_shared<RowBuffer>(data.dimensions);
-        std::vector<float> pieces[2];
-        std::future<void> copied;
-        for (std::size_t first = 0; first < data.rows; first += piece_rows) {
-            const std::size_t count = std::min(piece_rows, data.rows - first);
-            std::vector<float>& piece = pieces[first / piece_rows % 2];
-            piece.resize(count * data.dimensions);
-            rows.write(first, count, 1, piece.data(), pool);
-            if (copied.valid()) copied.get();
-            copied = std::async(std::launch::async, [&data, &piece, first, count] {
-                std::vector<Tid> tids(count);
-                for (std::size_t i = 0; i < count; ++i) tids[i] = {static_cast<std::uint32_t>(first + i), 1, 0};
-                data.shared->append(tids, piece);
-            });
-            truth.compare(piece, first, pool);
-        }
-        if (copied.valid()) copied.get();
-        data.shared->sort_by_tid(&pool);
     }
     data.truth = truth.rows();
+    return data;
 }
 
 }  // namespace
@@ -149,15 +174,31 @@ bool has_data(const DataRequest& request)
     return exists(request.name + "-base.u8") && exists(request.name + "-query.u8");
 }
 
+bool are_many(std::size_t rows)
+{
+    return rows > most_copied;
+}
+
+DataSet pass_generated(const DataRequest& request, const Device& device, ThreadPool& pool,
+                       const std::function<void(std::span<const float>, std::size_t)>& use)
+{
+    const GeneratedRows rows(request.rows, request.dimensions);
+    DataSet data = generated_queries(request, rows, pool);
+    TrueNeighbours truth(data, device);
+    write_pieces(rows, data, pool, [&](std::span<const float> piece, std::size_t first) {
+        truth.compare(piece, first, pool);
+        use(piece, first);
+    });
+    data.truth = truth.rows();
+    return data;
+}
+
 DataSet load_data(const DataRequest& request, const Device& device, ThreadPool& pool)
 {
+    if (request.name == "generated") return load_generated(request, device, pool);
     DataSet data;
     data.name = request.name;
     data.metric = request.metric;
-    if (request.name == "generated") {
-        load_generated(request, data, device, pool);
-        return data;
-    }
     CurveSource source;
     source.rows = request.rows;
     source.queries = request.queries;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +46,12 @@ struct DataRequest {
 // Throws std::runtime_error where files are missing.
 bool has_data(const DataRequest& request);
 DataSet load_data(const DataRequest& request, const Device& device, ThreadPool& pool);
+
+// Generated rows that are not kept: use(rows, number of the first) is called for each piece of them, in order. Returns
+// the data set without its rows.
+DataSet pass_generated(const DataRequest& request, const Device& device, ThreadPool& pool,
+                       const std::function<void(std::span<const float>, std::size_t)>& use);
+// Whether generated rows are so many that they are shared or passed, and not copied.
+bool are_many(std::size_t rows);
 
 }  // namespace pgwarp::bench::pqtree

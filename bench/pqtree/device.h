@@ -1,10 +1,13 @@
 // Where indexes are built and searched: on the CPU, or on a GPU.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <memory>
+#include <span>
 
 #include "methods/method.h"
+#include "numeric/kmeans.h"
 
 namespace pgwarp::bench::pqtree
 {
@@ -24,6 +27,12 @@ public:
     }
     // Never null.
     virtual const MethodFactory* method(Method method) const { return find_method(method); }
+    // nearest[i] = the centroid nearest to row i (L2); both are [..][width].
+    virtual void assign(std::span<const float> rows, std::size_t width, std::span<const float> centroids,
+                        std::span<std::uint32_t> nearest, ThreadPool& pool) const
+    {
+        assign_to_centroids(Metric::l2, rows, width, centroids, nearest, pool);
+    }
 };
 
 // Null in a program without CUDA.

@@ -26,6 +26,7 @@ struct Plan {
     bool on_gpu() const { return device.is_gpu(); }
     // Searches of a CPU have one thread, as the paper's.
     ThreadPool& searching(ThreadPool& pool) const { return on_gpu() ? pool : caller_alone(); }
+    DataRequest request(const std::string& name, Metric metric, std::size_t most) const;
     // Null, and a line on it, where the files are not there.
     std::unique_ptr<DataSet> load(const std::string& name, Metric metric, std::size_t most, ThreadPool& pool) const;
 };

@@ -48,14 +48,19 @@ void run(const Arguments& arguments)
 
 }  // namespace
 
+DataRequest Plan::request(const std::string& name, Metric metric, std::size_t most) const
+{
+    return {.name = name,
+            .metric = metric,
+            .folder = folder,
+            .rows = quick() ? std::min<std::size_t>(most, generated.back()) : most,
+            .queries = queries,
+            .dimensions = quick() ? 16U : 96U};
+}
+
 std::unique_ptr<DataSet> Plan::load(const std::string& name, Metric metric, std::size_t most, ThreadPool& pool) const
 {
-    const DataRequest request{.name = name,
-                              .metric = metric,
-                              .folder = folder,
-                              .rows = quick() ? std::min<std::size_t>(most, generated.back()) : most,
-                              .queries = queries,
-                              .dimensions = quick() ? 16U : 96U};
+    const DataRequest request = this->request(name, metric, most);
     if (!has_data(request)) {
         std::printf("skipped: the files of %s are not there\n", name.c_str());
         return nullptr;

@@ -123,7 +123,7 @@ void run_methods(const Plan& plan, ThreadPool& pool)
     std::vector<Case> cases = {
         {"pqtree,parts=2,k1=8,k2=4,refine=0" + lines, {20000}, 100},
         {"pqtree,parts=2,k1=8,k2=4,refine=2" + lines, {20000}, k},
-        {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 4096, 8192}, 100},
+        {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 3600, 4096, 8192}, 100},
         {"pqtree,k1=64,k2=8,refine=0" + lines, {4096, 8192}, 100},
         {"pqtree,k1=64,k2=8", {4096, 8192, 12288}, k},
         {"ivfadc,refine=0", {8, 16, 32, 64}, 100},

@@ -89,14 +89,4 @@ __device__ std::uint32_t sum_before(std::uint32_t value, BlockState& state, std:
     return before;
 }
 
-// Returns a place for each thread that wants one: places of a warp are neighbours. All lanes of the warp call.
-__device__ inline std::uint32_t take_place(bool wants, std::uint32_t* counter)
-{
-    const unsigned wanting = __ballot_sync(~0U, wants);
-    const unsigned lane = threadIdx.x % 32;
-    std::uint32_t first = 0;
-    if (lane == 0 && wanting != 0) first = atomicAdd(counter, static_cast<std::uint32_t>(__popc(wanting)));
-    return __shfl_sync(~0U, first, 0) + static_cast<std::uint32_t>(__popc(wanting & ((1U << lane) - 1)));
-}
-
 }  // namespace pgwarp::cuda::pqtree

@@ -7,9 +7,10 @@
 #include "device/chained_launch.cuh"
 #include "device/error.h"
 #include "device/shared_memory.h"
-#include "pqtree/near_values.cuh"
+#include "pqtree/block.cuh"
 #include "pqtree/row_value.cuh"
 #include "rows/candidates.cuh"
+#include "rows/near_values.cuh"
 #include "select/key.cuh"
 
 namespace pgwarp::cuda::pqtree
@@ -42,7 +43,7 @@ struct RankJob {
 
 PGWARP_HOST_DEVICE std::uint32_t padded_query(const MirrorView& mirror)
 {
-    return (mirror.dimensions + piece_elements - 1) / piece_elements * piece_elements;
+    return (mirror.dimensions + rows::piece_elements - 1) / rows::piece_elements * rows::piece_elements;
 }
 
 // An odd stride, so that the same centroid of neighbouring dimensions lies in different banks.
@@ -169,10 +170,10 @@ __device__ void rank_query(const MirrorView& mirror, const RankJob& job, const R
         }
     }
     __syncthreads();
-    if (job.near && count > job.k + spare_rows) {
+    if (job.near && count > job.k + rows::spare_rows) {
         auto* bounds = reinterpret_cast<float*>(space.values);
-        const NearSpace near{space.query, space.mean, bounds, bounds + count, space.select};
-        count = keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
+        const rows::NearSpace near{space.query, space.mean, bounds, bounds + count, space.select};
+        count = rows::keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
     }
     compute_values<Threads>(mirror, space, decode, given, count);
     if (counting_serves(count)) {
@@ -248,7 +249,7 @@ RankJob job_of(const MirrorView& mirror, const ProposePlan& plan)
     job.wanted = plan.wanted;
     job.blocks = plan.blocks;
     job.stride = plan.stride();
-    job.near = has_near_values(mirror) && mirror.dimensions <= most_near;
+    job.near = rows::has_near_values(mirror) && mirror.dimensions <= most_near;
     job.table = mirror.values_of_codes() && table <= most_table;
     return job;
 }

@@ -57,6 +57,16 @@ __device__ inline std::uint32_t warp_prefix_sum(std::uint32_t value)
     return value;
 }
 
+// Returns a place for each thread that wants one: places of a warp are neighbours. All lanes of the warp call.
+__device__ inline std::uint32_t take_place(bool wants, std::uint32_t* counter)
+{
+    const unsigned wanting = __ballot_sync(~0U, wants);
+    const unsigned lane = threadIdx.x % 32;
+    std::uint32_t first = 0;
+    if (lane == 0 && wanting != 0) first = atomicAdd(counter, static_cast<std::uint32_t>(__popc(wanting)));
+    return __shfl_sync(~0U, first, 0) + static_cast<std::uint32_t>(__popc(wanting & ((1U << lane) - 1)));
+}
+
 // The smallest key that at least `wanted` of a warp's keys do not exceed, found bit by bit. below(key) counts the keys
 // of the calling lane that do not exceed `key`.
 template <class Below>

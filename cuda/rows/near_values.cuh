@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "pqtree/block.cuh"
-#include "pqtree/view.h"
+#include "numeric/metric.h"
+#include "rows/view.h"
+#include "select/block_rank.cuh"
+#include "select/key.cuh"
 #include "select/order_bits.h"
 #include "select/warp.cuh"
 
-namespace pgwarp::cuda::pqtree
+namespace pgwarp::cuda::rows
 {
 
 inline constexpr std::uint32_t piece_elements = 8;  // that a lane reads together
@@ -21,10 +23,10 @@ inline constexpr std::uint32_t spare_rows = 16;     // fewer than that are not w
 
 // Whether near_rows() serves the rows of an index: their vectors are on the device, and a value depends on the row only
 // by a sum over its elements.
-inline bool has_near_values(const MirrorView& mirror)
+inline bool has_near_values(const ResidentRows& resident)
 {
-    if (mirror.full != nullptr) return mirror.metric != Metric::cosine && mirror.dimensions % 4 == 0;
-    return mirror.half.rows != nullptr;
+    if (resident.full != nullptr) return resident.metric != Metric::cosine && resident.dimensions % 4 == 0;
+    return resident.half.rows != nullptr;
 }
 
 // Shared memory of a block. The query and the mean are padded with zeros to whole pieces.
@@ -49,7 +51,7 @@ struct HalfRows {
     {
         return *reinterpret_cast<const uint4*>(rows + position * stride + d);
     }
-    // Rounds as rows::decoded_half() does. What is out of range there is infinite here.
+    // Rounds as decoded_half() does. What is out of range there is infinite here.
     __device__ void decode(const Piece& piece, const float* mean, float* out) const
     {
         const std::uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
@@ -155,10 +157,10 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
 }
 
 template <int Threads, class Rows>
-__device__ std::uint32_t keep_near(const Rows& rows, const MirrorView& mirror, std::uint32_t* positions,
+__device__ std::uint32_t keep_near(const Rows& rows, const ResidentRows& resident, std::uint32_t* positions,
                                    std::uint32_t count, std::uint32_t wanted, const NearSpace& space)
 {
-    bound_sums<Threads>(rows, mirror.metric == Metric::l2, mirror.dimensions, positions, count, space);
+    bound_sums<Threads>(rows, resident.metric == Metric::l2, resident.dimensions, positions, count, space);
     if (threadIdx.x == 0) space.select->kept = 0;
     // At least `wanted` sums are certainly within the limit.
     const RankBound ranked = find_rank<Threads>(*space.select, wanted, wanted + spare_rows, [&](const auto& use) {
@@ -183,15 +185,15 @@ __device__ std::uint32_t keep_near(const Rows& rows, const MirrorView& mirror, s
 // order. Returns their number. All threads call; ends with a barrier, and so does the caller's writing of `positions`,
 // space.query and space.mean.
 template <int Threads>
-__device__ std::uint32_t keep_near_rows(const MirrorView& mirror, std::uint32_t* positions, std::uint32_t count,
+__device__ std::uint32_t keep_near_rows(const ResidentRows& resident, std::uint32_t* positions, std::uint32_t count,
                                         std::uint32_t wanted, const NearSpace& space)
 {
-    if (mirror.full != nullptr) {
-        const detail::FullRows rows{mirror.full, mirror.dimensions, mirror.row_at};
-        return detail::keep_near<Threads>(rows, mirror, positions, count, wanted, space);
+    if (resident.full != nullptr) {
+        const detail::FullRows rows{resident.full, resident.dimensions, resident.row_at};
+        return detail::keep_near<Threads>(rows, resident, positions, count, wanted, space);
     }
-    const detail::HalfRows rows{mirror.half.rows, mirror.stride, __fdiv_rn(1.0F, mirror.half.scale)};
-    return detail::keep_near<Threads>(rows, mirror, positions, count, wanted, space);
+    const detail::HalfRows rows{resident.half.rows, resident.stride, __fdiv_rn(1.0F, resident.half.scale)};
+    return detail::keep_near<Threads>(rows, resident, positions, count, wanted, space);
 }
 
-}  // namespace pgwarp::cuda::pqtree
+}  // namespace pgwarp::cuda::rows

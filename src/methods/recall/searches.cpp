@@ -82,7 +82,8 @@ public:
         : input_(input), rules_(rules), dead_version_(new_bitmap_version()), progress_(progress), pool_(pool)
     {
         for (std::size_t column = 0; column < 4; ++column)
-            ks_[column] = measured_ks(column, input.rows, kind(), rules.steps_of_k);
+            ks_[column] = measured_ks(
+                column, input.rows, [this](std::uint32_t k) { return width(k); }, rules.steps_of_k);
         efforts_ = rules.effort_is_width ? efforts_at_widths() : rules.efforts;
         spread_queries();
     }
@@ -315,10 +316,10 @@ Calibration measure_recall(const RecallInput& input, const RecallRules& rules, c
     return Measurement(input, rules, progress, pool).run();
 }
 
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps)
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows,
+                                       const std::function<std::size_t(std::uint32_t)>& width, std::size_t steps)
 {
     if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
-    const auto width = [&](std::uint32_t k) { return search_width({kind}, k); };
     const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
     const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
     const double factor = static_cast<double>(most) / least;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "methods/recall/curve.h"
+#include "methods/rows/place_table.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"
 
@@ -41,14 +42,16 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
                   std::size_t width)
 {
     if (truth.empty()) return -1;
-    std::vector<std::uint32_t> found;
-    for (const RowResult& result : results) {
-        if (found.size() == width) break;
-        if (result.row != own) found.push_back(result.row);
-    }
-    std::sort(found.begin(), found.end());
+    thread_local PlaceTable places;
+    places.assign(truth);
+    std::size_t compared = 0;
     std::size_t hits = 0;
-    for (const std::uint32_t row : truth) hits += std::binary_search(found.begin(), found.end(), row);
+    for (const RowResult& result : results) {
+        if (compared == width) break;
+        if (result.row == own) continue;
+        ++compared;
+        hits += places.place_of(result.row) != PlaceTable::none ? 1 : 0;
+    }
     return static_cast<float>(hits) / static_cast<float>(truth.size());
 }
 

@@ -52,7 +52,8 @@ status_line()
     if declare -F step_status >/dev/null; then
         step_status
     else
-        tail -c 400 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c1-90
+        # Of a compiler's long command only the last word tells something: the file.
+        tail -c 400 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | sed -E 's/^.{90,} (\S+)$/\1/' | cut -c1-90
     fi
 }
 

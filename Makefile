@@ -48,13 +48,14 @@ src/postgres/storage/fault_point.o src/postgres/client/message_fault.o: .deps/fa
 # Flags are in this file.
 $(OBJS): Makefile
 
+# Ninja knows nothing of make's jobs: it is told their number.
 all: engine
 .PHONY: engine
 engine:
 	cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
 		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) \
 		$(ENGINE_CMAKE_FLAGS)
-	cmake --build $(ENGINE_BUILD) --target product
+	cmake --build $(ENGINE_BUILD) $(filter -j%,$(MAKEFLAGS)) --target product
 
 # The launcher looks for the engine beside pgwarp.so.
 install: install-engine

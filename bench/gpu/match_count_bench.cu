@@ -33,6 +33,8 @@ constexpr char usage[] =
     "  --batch 1024 --k 100 --repeat 9 --checked 4 (queries whose answers are compared with the CPU)\n"
     "  --cases lists,postings,cpq,dense,tiles   truth: 100 exact neighbours of each query\n";
 
+constexpr std::size_t true_neighbours = 100;  // of each query, in the file of the truth
+
 // The records of a file without their heads (bvecs, ivecs: an int32 each), or of one that has none.
 std::vector<std::uint8_t> read_records(const std::string& path, std::size_t record)
 {
@@ -278,7 +280,8 @@ private:
     void print_recall(const Answers& answers)
     {
         if (arguments_.text("truth", "").empty()) return;
-        const std::vector<std::uint8_t> bytes = bench::read_file(arguments_.text("truth", ""));
+        const std::vector<std::uint8_t> bytes =
+            read_records(arguments_.text("truth", ""), true_neighbours * sizeof(std::int32_t));
         const auto* truth = reinterpret_cast<const std::int32_t*>(bytes.data());
         const std::size_t dimensions = hashing_.functions().dimensions;
         std::size_t nearest = 0;
@@ -295,7 +298,7 @@ private:
                 ranked.emplace_back(distance, row);
             }
             std::sort(ranked.begin(), ranked.end());
-            const std::int32_t* true_rows = truth + query * 100;
+            const std::int32_t* true_rows = truth + query * true_neighbours;
             nearest +=
                 std::any_of(ranked.begin(), ranked.end(), [&](const auto& row) { return row.second == true_rows[0]; });
             for (std::size_t i = 0; i < std::min<std::size_t>(10, k_); ++i)

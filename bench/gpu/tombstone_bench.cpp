@@ -133,7 +133,8 @@ void run(const Arguments& arguments)
     std::string all;
     for (const MethodDescription* description : method_descriptions()) {
         if (!takes_elements(*description, ElementType::float32)) continue;
-        all += (all.empty() ? "" : ",") + std::string(description->name);
+        if (!all.empty()) all += ',';
+        all += description->name;
     }
     for (const std::string& name : given.texts("methods", all.c_str())) {
         const MethodDescription* method = find_description(name.c_str());

@@ -167,12 +167,9 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     }
 }
 
-ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted)
+std::size_t continuation_bytes(const Mirror& mirror)
 {
-    ChunkPlan plan;
-    plan.ordered = wanted <= rows::ordered_most;
-    plan.workspace = carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
-    return plan;
+    return carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
 }
 
 void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,

@@ -34,8 +34,9 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead,
                     TraversalCounts* work);
 
-// Finds the first `wanted` rows after a cursor for one query, by the values of all rows. dead: as above.
-ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
+// Returns the workspace of a continuation.
+std::size_t continuation_bytes(const Mirror& mirror);
+// Finds the first plan.k rows after a cursor for one query, by the values of all rows. dead: as above.
 void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
                           const std::uint32_t* dead);
 

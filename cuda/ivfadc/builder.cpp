@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "cluster/assign.h"
-#include "cluster/build_rows.h"
 #include "cluster/hadamard.h"
 #include "cluster/kmeans.h"
 #include "cluster/product_quantizer.h"
 #include "cluster/row_products.h"
-#include "device/error.h"
+#include "cluster/vector_steps.h"
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/build_steps.h"
 #include "rows/forms.h"
@@ -41,11 +40,11 @@ struct DeviceRotation {
     }
 };
 
-class DeviceSteps : public IvfadcBuildSteps
+class DeviceSteps : public DeviceVectorSteps<IvfadcBuildSteps, IvfadcArrays>
 {
 public:
     DeviceSteps(Context& context, const ParameterList& options, SearcherFactory make_searcher)
-        : context_(context), options_(options), make_searcher_(make_searcher)
+        : DeviceVectorSteps(context), options_(options), make_searcher_(make_searcher)
     {
     }
 
@@ -55,15 +54,11 @@ public:
     void train_quantizer(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
     void encode_products(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
     void encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
-    void train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
-    std::vector<std::vector<std::uint32_t>> truth(const IvfadcBuildInput& input,
-                                                  const std::vector<std::uint32_t>& sample) override;
     std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                             std::span<const ArrayShape> arrays) override
     {
         return make_searcher_(shape, options, arrays);
     }
-    void keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
 
 private:
     void make_rotation(const IvfadcBuildInput& input, IvfadcArrays& arrays, DeviceArray<float>& sample);
@@ -73,10 +68,8 @@ private:
         device_->download(from, to, input.pool, input.progress.cancel);
     }
 
-    Context& context_;
     ParameterList options_;
     SearcherFactory make_searcher_;
-    std::unique_ptr<BuildRows> device_;
     DeviceArray<float> centroids_;
     DeviceArray<std::uint32_t> lists_;
     DeviceRotation rotation_;
@@ -85,13 +78,8 @@ private:
 
 void DeviceSteps::begin(const IvfadcBuildInput& input)
 {
-    device_ = std::make_unique<BuildRows>(context_, "ivfadc build");
-    const std::size_t dimensions = input.shape.dimensions;
-    // The half vectors come last. A build without room for them fails before it trains, not afterwards.
-    const bool makes_halves = IvfOptions::resolve(options_, input.rows.size(), dimensions).keeps_half();
-    const std::size_t element = sizeof(float) + (makes_halves ? sizeof(std::uint16_t) : 0);
-    if (!context_.pool().has_room(input.vectors().size() * element)) throw DeviceOutOfMemory();
-    device_->begin(input.rows, dimensions);
+    const bool makes_halves = IvfOptions::resolve(options_, input.rows.size(), input.shape.dimensions).keeps_half();
+    begin_rows(input, "ivfadc build", makes_halves, 0);
 }
 
 void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& arrays)
@@ -197,26 +185,6 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
     arrays.code_scale.resize(arrays.rows);
     download(codes, arrays.codes.data(), input);
     download(scales, arrays.code_scale.data(), input);
-}
-
-// Also makes the half vectors, for keep_halves().
-void DeviceSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
-{
-    input.report("measuring half vectors", 0, arrays.rows);
-    device_->train_half(input.shape, arrays.half);
-}
-
-std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const IvfadcBuildInput& input,
-                                                           const std::vector<std::uint32_t>& sample)
-{
-    return device_->truth(input.metric(), sample, input.pool, input.progress.cancel);
-}
-
-// Overwrites the memory of the rows with the half vectors from the device.
-void DeviceSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
-{
-    input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = device_->keep_halves(input.pool);
 }
 
 }  // namespace

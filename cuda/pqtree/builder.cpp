@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "cluster/assign.h"
-#include "cluster/build_rows.h"
 #include "cluster/kmeans.h"
-#include "device/error.h"
+#include "cluster/vector_steps.h"
 #include "methods/pqtree/build_steps.h"
 #include "numeric/sample.h"
 #include "pqtree/device_tree.h"
@@ -80,20 +79,16 @@ private:
     std::unique_ptr<Searcher> searcher_;
 };
 
-class DeviceSteps : public TreeBuildSteps
+class DeviceSteps : public DeviceVectorSteps<TreeBuildSteps, TreeArrays>
 {
 public:
-    DeviceSteps(Context& context, const ParameterList& options) : context_(context), options_(options) {}
+    DeviceSteps(Context& context, const ParameterList& options) : DeviceVectorSteps(context), options_(options) {}
 
     void begin(const TreeBuildInput& input) override;
     void train_tree(const TreeBuildInput& input, TreeArrays& arrays) override;
     std::size_t line_rows() const override { return 2 * line_sample_rows; }
     void encode_rows(const TreeBuildInput& input, TreeArrays& arrays) override;
-    void train_half(const TreeBuildInput& input, TreeArrays& arrays) override;
-    std::vector<std::vector<std::uint32_t>> truth(const TreeBuildInput& input,
-                                                  const std::vector<std::uint32_t>& sample) override;
     std::unique_ptr<TreeProposer> make_proposer(const TreeBuildInput& input, const TreeArrays& arrays) override;
-    void keep_halves(const TreeBuildInput& input, TreeArrays& arrays) override;
 
 private:
     void train_part(const TreeBuildInput& input, TreeArrays& arrays, std::size_t part, const DeviceArray<float>& sample,
@@ -102,22 +97,15 @@ private:
                                     const DeviceArray<float>& centroids, const TreeShape& shape,
                                     std::size_t width) const;
 
-    Context& context_;
     ParameterList options_;
-    std::unique_ptr<BuildRows> device_;
     DeviceArray<std::uint8_t> codes_;  // of all rows, until searches take them
 };
 
 void DeviceSteps::begin(const TreeBuildInput& input)
 {
-    device_ = std::make_unique<BuildRows>(context_, "pqtree build");
     const std::size_t rows = input.rows.size();
-    // The half vectors come last. A build without room for them fails before it trains, not afterwards.
     const TreeOptions options = TreeOptions::resolve(options_, rows, input.shape.dimensions);
-    const std::size_t element = sizeof(float) + (options.keeps_half() ? sizeof(std::uint16_t) : 0);
-    if (!context_.pool().has_room(input.vectors().size() * element + rows * options.code_bytes()))
-        throw DeviceOutOfMemory();
-    device_->begin(input.rows, input.shape.dimensions);
+    begin_rows(input, "pqtree build", options.keeps_half(), rows * options.code_bytes());
 }
 
 void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
@@ -240,29 +228,9 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
     device_->download(codes_, arrays.codes.data(), input.pool, input.progress.cancel);
 }
 
-// Also makes the half vectors, for keep_halves().
-void DeviceSteps::train_half(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("measuring half vectors", 0, arrays.rows);
-    device_->train_half(input.shape, arrays.half);
-}
-
-std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const TreeBuildInput& input,
-                                                           const std::vector<std::uint32_t>& sample)
-{
-    return device_->truth(input.metric(), sample, input.pool, input.progress.cancel);
-}
-
 std::unique_ptr<TreeProposer> DeviceSteps::make_proposer(const TreeBuildInput& input, const TreeArrays& arrays)
 {
     return std::make_unique<SearchingProposer>(context_, input.shape, arrays, std::move(codes_), input.pool);
-}
-
-// Overwrites the memory of the rows with the half vectors from the device.
-void DeviceSteps::keep_halves(const TreeBuildInput& input, TreeArrays& arrays)
-{
-    input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = device_->keep_halves(input.pool);
 }
 
 }  // namespace

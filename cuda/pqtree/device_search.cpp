@@ -139,12 +139,9 @@ void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& ch
     }
 }
 
-ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted)
+std::size_t continuation_bytes(const Mirror& mirror)
 {
-    ChunkPlan plan;
-    plan.ordered = wanted <= rows::ordered_most;
-    plan.workspace = carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
-    return plan;
+    return carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
 }
 
 void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,

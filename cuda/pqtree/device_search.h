@@ -33,8 +33,9 @@ DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::s
 // Enqueues the search of a chunk. dead: one bit for each position, or null. Throws CudaError.
 void enqueue_chunk(const Mirror& mirror, const DevicePlan& plan, const Chunk& chunk, const std::uint32_t* dead);
 
-// Finds the first `wanted` rows after a cursor for one query, by the values of all rows.
-ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
+// Returns the workspace of a continuation.
+std::size_t continuation_bytes(const Mirror& mirror);
+// Finds the first plan.k rows after a cursor for one query, by the values of all rows.
 void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
                           const std::uint32_t* dead);
 

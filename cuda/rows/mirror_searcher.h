@@ -11,12 +11,13 @@
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
 #include "rows/forms.h"
+#include "rows/ordered_rows.h"
 
 namespace pgwarp::cuda::rows
 {
 
 // Mirror is made of (context, shape, options, arrays) and has write(), finish_load(), rows(), is_split(),
-// device_bytes(), host_bytes() and remote_row_bytes(). Its namespace has plan_continuation() and
+// device_bytes(), host_bytes() and remote_row_bytes(). Its namespace has continuation_bytes() and
 // enqueue_continuation().
 template <class Mirror>
 class MirrorSearcher : public DeviceSearcher
@@ -56,7 +57,10 @@ protected:
         const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
             enqueue_continuation(mirror_, plan, chunk, {after.distance, after.row}, bits_of(dead));
         };
-        search_one(one, plan_continuation(mirror_, one.k), enqueue, answer, pool);
+        ChunkPlan plan;
+        plan.ordered = one.k <= ordered_most;
+        plan.workspace = continuation_bytes(mirror_);
+        search_one(one, plan, enqueue, answer, pool);
     }
 
     Mirror mirror_;

@@ -46,14 +46,15 @@ make_work_dir()
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
 
-# Print the state of a running step: by the function step_status when there is one, else the last line of its log.
+# Print the state of a running step: by the function step_status where there is one that tells something, else the last line
+# of its log. Of a compiler's long command only the last word tells something: the file.
 status_line()
 {
-    if declare -F step_status >/dev/null; then
-        step_status
-    else
-        tail -c 400 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c1-90
-    fi
+    local status=
+    ! declare -F step_status >/dev/null || status=$(step_status)
+    [ -n "$status" ] ||
+        status=$(tail -c 400 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | sed -E 's/^.{90,} (\S+)$/\1/')
+    printf '%.90s\n' "$status"
 }
 
 running_step=

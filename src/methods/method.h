@@ -49,6 +49,8 @@ struct BuildProgress {
     }
 };
 
+class RowStream;
+
 class Builder
 {
 public:
@@ -69,6 +71,9 @@ public:
     virtual Calibration calibration() const = 0;
     // Returns the options with every 0 resolved to a number, as they are stored with the index.
     virtual ParameterList effective_options() const = 0;
+    // Returns the way to build without run(), from rows as they come (methods/row_stream.h), which lives as long as the
+    // builder. Null: the builder gets its rows gathered.
+    virtual RowStream* row_stream() { return nullptr; }
 };
 
 // Work beside a search, done once: by a searcher while it waits for a device, otherwise by the caller of the search.

@@ -11,9 +11,9 @@
 namespace pgwarp
 {
 
-// A Builder that also is a RowStream may build an index without run(): by train(), append() for all rows in chunks of
+// A Builder whose row_stream() is one may build an index without run(): by train(), append() for all rows in chunks of
 // any size and order, and finish(). Its arrays are then read as after run(). The same rows and the same sample give the
-// same arrays and calibration in any order of the chunks. Other builders get their rows gathered.
+// same arrays and calibration in any order of the chunks.
 class RowStream
 {
 public:

@@ -45,37 +45,52 @@ my $create = 'CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 3000, opq
 
 sub start_build
 {
+	my ($statement) = @_;
 	my ($out, $err) = ('', '');
-	my $handle = IPC::Run::start([ 'psql', '-X', '-q', '-d', $node->connstr('postgres'), '-c', $create ],
+	my $handle = IPC::Run::start([ 'psql', '-X', '-q', '-d', $node->connstr('postgres'), '-c', $statement // $create ],
 		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(180));
 	return ($handle, \$err);
 }
 
-my $begun = time;
-my ($build, $err) = start_build();
+# Returns the phases and the percentages that the view shows of a build.
 my $watcher = $node->background_psql('postgres');
-my (%phases, %percents);
-while ($build->pumpable)
+
+sub watch_build
 {
-	$build->pump_nb;
-	my $phase = $watcher->query_safe('SELECT phase FROM pg_stat_progress_create_index');
-	if ($phase =~ /^building index: (.*) \((\d+) %\)/)
+	my ($build, $err) = start_build(@_);
+	my (%phases, %percents);
+	while ($build->pumpable)
 	{
-		$phases{$1} = 1;
-		$percents{$2} = 1;
+		$build->pump_nb;
+		my $phase = $watcher->query_safe('SELECT phase FROM pg_stat_progress_create_index');
+		if ($phase =~ /^building index: (.*) \((\d+) %\)/)
+		{
+			$phases{$1} = 1;
+			$percents{$2} = 1;
+		}
+		usleep(2_000);
 	}
-	usleep(2_000);
+	$build->finish;
+	is($$err, '', 'the build is done');
+	note('seen: ' . join(', ', sort keys %phases) . '; ' . scalar(keys %percents) . ' percentages');
+	return (\%phases, \%percents);
 }
-$build->finish;
+
+my $begun = time;
+my ($phases, $percents) = watch_build();
 my $took = time - $begun;
-is($$err, '', 'the build is done');
-note('seen: ' . join(', ', sort keys %phases) . '; ' . scalar(keys %percents) . ' percentages');
 # A GPU is through with a phase of these few rows between two looks.
 my $quick = ($ENV{PGWARP_DEVICE} // '') eq 'cuda';
-ok($phases{'training lists'} || $quick, 'the training of the lists shows');
-ok($phases{'training quantizer'} || $phases{'encoding rows'}, 'the codes show');
+ok($phases->{'training lists'} || $quick, 'the training of the lists shows');
+ok($phases->{'training quantizer'} || $phases->{'encoding rows'}, 'the codes show');
 # The engine reports ten times a second: the faster the machine, the fewer are seen.
-cmp_ok(scalar(keys %percents), '>=', $quick ? 1 : max(2, min(5, int(2 * $took))), sprintf 'with percentages, in %.1f s', $took);
+cmp_ok(scalar(keys %$percents), '>=', $quick ? 1 : max(2, min(5, int(2 * $took))), sprintf 'with percentages, in %.1f s', $took);
+sql('DROP INDEX big_v');
+
+# Each phase of a build has a name of its own.
+($phases) = watch_build('CREATE INDEX big_v ON big USING graph (v)');
+ok($phases->{'comparing rows'} || $quick, 'the comparison of the rows of a graph shows');
+ok(!$phases->{building}, 'no phase of a graph is without a name');
 sql('DROP INDEX big_v');
 
 # The engine is killed during a build: its statement ends, nothing else.
@@ -84,7 +99,7 @@ sql('CREATE INDEX items_v ON items USING exact (v)');
 for my $phase ('training lists', 'training quantizer|encoding rows')
 {
 	my $engine = engine_pid($node);
-	($build, $err) = start_build();
+	my ($build, $err) = start_build();
 	my $seen = '';
 	my $deadline = time + 60;
 	until ($seen =~ /$phase/ || ($seen ne '' && !$build->pumpable) || time > $deadline)

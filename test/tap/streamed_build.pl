@@ -58,6 +58,21 @@ for my $workers (0, 3)
 ok($pages{0} eq $pages{3}, 'the same arrays with and without workers');
 is($calibrations{0}, $calibrations{3}, 'and the same calibration');
 
+# The sample does not count: the statistics of the table show the one scan that any CREATE INDEX is.
+sub scans { return sql('SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = \'items\'') =~ /(\d+)\|(\d+)/ }
+my %counts;
+for my $method ('btree (id)', 'pqtree (v)')
+{
+	my @before = scans();
+	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; SET max_parallel_maintenance_workers = 0; CREATE INDEX items_v ON items USING $method; SELECT pg_stat_force_next_flush()");
+	my @after = scans();
+	$counts{$method} = join ' ', $after[0] - $before[0], $after[1] - $before[1];
+	like($err, qr/training on a sample/, 'the build samples') if $method =~ /pqtree/;
+	sql('DROP INDEX items_v');
+}
+like($counts{'btree (id)'}, qr/^1 \d{6}$/, 'a btree index counts one scan');
+is($counts{'pqtree (v)'}, $counts{'btree (id)'}, 'pqtree counts the same');
+
 # A tenth of the rows is too few for a sample, and so are none. Codes alone, an expression, and a build beside writers.
 my $err = create(0, '(v) WHERE id <= 13000');
 unlike($err, qr/training on a sample/, 'a small partial index gathers its rows');

@@ -116,4 +116,15 @@ SearchOutcome decode_outcome(const ClientReply& reply);
 std::vector<std::pair<double, std::size_t>> brute_force(const TestIndex& index, const float* query, std::size_t k,
                                                         const std::vector<bool>& dead = {});
 
+// Expects the k nearest rows, in order.
+inline void expect_nearest(const TestIndex& index, const float* query, std::span<const Result> results, std::size_t k)
+{
+    const auto truth = brute_force(index, query, k);
+    ASSERT_EQ(results.size(), truth.size());
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+        EXPECT_EQ(results[i].tid, index.tids[truth[i].second]) << "result " << i;
+        EXPECT_EQ(results[i].distance, truth[i].first) << "result " << i;
+    }
+}
+
 }  // namespace pgwarp

@@ -1,6 +1,5 @@
-// A live server: build, read, load, search; delta, tombstones, continuation; greetings and status.
+// A live server: build, read, load, search; delta, tombstones, continuation.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <iterator>
@@ -12,16 +11,6 @@ namespace pgwarp
 {
 namespace
 {
-
-void expect_nearest(const TestIndex& index, const float* query, std::span<const Result> results, std::size_t k)
-{
-    const auto truth = brute_force(index, query, k);
-    ASSERT_EQ(results.size(), truth.size());
-    for (std::size_t i = 0; i < truth.size(); ++i) {
-        EXPECT_EQ(results[i].tid, index.tids[truth[i].second]) << "result " << i;
-        EXPECT_EQ(results[i].distance, truth[i].first) << "result " << i;
-    }
-}
 
 TEST(EngineServer, BuildReadLoadSearchEqualsBruteForce)
 {
@@ -144,77 +133,6 @@ TEST(EngineServer, BuildRefusesWhatNoIndexHolds)
     const BuildRequest request{begin_build(client, index)};
     send_rows(client, index, request.token);
     EXPECT_EQ(client.call(MessageType::build_run, EngineClient::bytes_of(request)).as<BuildRunReply>().rows, 10U);
-}
-
-TEST(EngineServer, TransferBuffersCarryRowsArraysAndChunks)
-{
-    TestServer server;
-    EngineClient client(server.path());
-    const TestIndex index = TestIndex::random(5000, 32, Metric::l2);
-    const LeaseBufferRequest want{BufferPurpose::bulk, 0};
-    const ClientReply lease = client.call(MessageType::lease_buffer, EngineClient::bytes_of(want));
-    const auto granted = lease.as<LeaseBufferReply>();
-    ASSERT_NE(granted.buffer, no_buffer);
-    ASSERT_TRUE(lease.descriptor);
-    EXPECT_NE(::ftruncate(lease.descriptor.get(), 0), 0) << "the buffer is sealed";
-    auto* map = static_cast<std::byte*>(
-        ::mmap(nullptr, granted.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, lease.descriptor.get(), 0));
-    ASSERT_NE(map, MAP_FAILED);
-
-    const std::uint64_t token = begin_build(client, index);
-    const std::uint64_t vectors_at = index.rows() * sizeof(Tid);
-    std::memcpy(map, index.tids.data(), vectors_at);
-    std::memcpy(map + vectors_at, index.vectors.data(), index.vectors.size() * sizeof(float));
-    BuildRowsRequest rows{token, static_cast<std::uint32_t>(index.rows()), granted.buffer, 0, vectors_at};
-    client.call(MessageType::build_rows, EngineClient::bytes_of(rows));
-    const BuildRequest run{token};
-    const ClientReply done = client.call(MessageType::build_run, EngineClient::bytes_of(run));
-    BuiltIndex built;
-    built.reply = done.as<BuildRunReply>();
-    built.arrays = done.array_at<ArrayShape>(sizeof(BuildRunReply), built.reply.array_count);
-    ASSERT_EQ(begin_load(client, index, built), LoadGrant::granted);
-    for (std::uint32_t i = 0; i < built.arrays.size(); ++i) {
-        const std::uint64_t bytes = built.arrays[i].bytes();
-        BuildReadRequest read{token, i, granted.buffer, 64, 0, bytes};
-        EXPECT_TRUE(client.call(MessageType::build_read, EngineClient::bytes_of(read)).payload.empty());
-        LoadChunkRequest chunk{index.key, i, granted.buffer, 64, 0, bytes};
-        client.call(MessageType::load_chunk, EngineClient::bytes_of(chunk));
-    }
-    end_load(client, index);
-    const auto query = index.random_rows(1, 5);
-    expect_nearest(index, query.data(), search(client, search_request(index, 7), query).results, 7);
-
-    LoadChunkRequest past{index.key, 0, granted.buffer, granted.bytes - 4, 0, 8};
-    EXPECT_THROW(client.call(MessageType::load_chunk, EngineClient::bytes_of(past)), EngineError);
-    const ReturnBufferRequest back{granted.buffer, 0};
-    client.call(MessageType::return_buffer, EngineClient::bytes_of(back));
-    EXPECT_THROW(client.call(MessageType::return_buffer, EngineClient::bytes_of(back)), EngineError);
-    ::munmap(map, granted.bytes);
-}
-
-TEST(EngineServer, LeasesWaitAreReclaimedAndSomeAreKeptForQueries)
-{
-    TestServer server;
-    auto hog = std::make_unique<EngineClient>(server.path());
-    EngineClient other(server.path());
-    const LeaseBufferRequest bulk{BufferPurpose::bulk, 0};
-    for (std::uint32_t i = 0; i < bulk_buffers; ++i) {
-        EXPECT_NE(hog->call(MessageType::lease_buffer, EngineClient::bytes_of(bulk)).as<LeaseBufferReply>().buffer,
-                  no_buffer);
-    }
-    const ClientReply none = other.call(MessageType::lease_buffer, EngineClient::bytes_of(bulk));
-    EXPECT_EQ(none.as<LeaseBufferReply>().buffer, no_buffer);
-    EXPECT_FALSE(none.descriptor);
-    const LeaseBufferRequest query{BufferPurpose::query, 0};
-    EXPECT_NE(other.call(MessageType::lease_buffer, EngineClient::bytes_of(query)).as<LeaseBufferReply>().buffer,
-              no_buffer);
-    const LeaseBufferRequest brief{BufferPurpose::bulk, 30};
-    EXPECT_EQ(other.call(MessageType::lease_buffer, EngineClient::bytes_of(brief)).as<LeaseBufferReply>().buffer,
-              no_buffer);
-    const LeaseBufferRequest patient{BufferPurpose::bulk, 10000};
-    const std::uint64_t id = other.send(MessageType::lease_buffer, EngineClient::bytes_of(patient));
-    hog.reset();
-    EXPECT_NE(other.wait(id).as<LeaseBufferReply>().buffer, no_buffer);
 }
 
 TEST(EngineServer, DeltaAndTombstones)
@@ -496,88 +414,6 @@ TEST(EngineServer, SomeRequestsAreNotAnswered)
     ASSERT_EQ(outcome.results.size(), 1U);
     EXPECT_EQ(outcome.results[0].tid.block, 7U);
     EXPECT_EQ(outcome.reply.have_delta_end[0], 1U);
-}
-
-TEST(EngineServer, AnotherIncarnationDropsEverything)
-{
-    TestServer server;
-    EngineClient old(server.path(), 1);
-    const TestIndex index = TestIndex::random(10, 4, Metric::l2);
-    const BuiltIndex built = build(old, index);
-    load(old, index, built);
-    EngineClient same(server.path(), 1);
-    EXPECT_EQ(search(same, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::answered);
-    EngineClient after(server.path(), 2);
-    EXPECT_EQ(search(after, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::need_load);
-    EXPECT_TRUE(old.is_closed_within(5000));
-    EXPECT_TRUE(same.is_closed_within(5000));
-    load(after, index, built);
-    EXPECT_EQ(search(after, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::answered);
-}
-
-ErrorCode greet_with_another_version(EngineClient& client)
-{
-    HelloRequest hello{};
-    hello.version = protocol_version + 1;
-    std::strcpy(hello.build, build_name);
-    try {
-        client.call(MessageType::hello, EngineClient::bytes_of(hello));
-    } catch (const EngineError& error) {
-        return error.code;
-    }
-    return ErrorCode::internal;
-}
-
-TEST(EngineServer, AnotherVersionDrainsAnEngineThatWasReplaced)
-{
-    TestServer server;
-    EngineClient old(server.path(), 1, false);
-    EXPECT_EQ(greet_with_another_version(old), ErrorCode::other_version);
-    EXPECT_FALSE(server.engine().draining()) << "this engine is the one installed";
-    EngineClient current(server.path());
-    current.call(MessageType::status);
-
-    server.engine().was_replaced = [] { return true; };
-    EngineClient client(server.path(), 1, false);
-    EXPECT_EQ(greet_with_another_version(client), ErrorCode::other_version);
-    server.join();
-    EXPECT_TRUE(client.is_closed_within(1000));
-}
-
-TEST(EngineServer, StatusAndRelease)
-{
-    TestServer server;
-    EngineClient client(server.path());
-    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
-    load(client, index, build(client, index));
-    search(client, search_request(index, 3, 2), std::vector<float>(8));
-    const ClientReply reply = client.call(MessageType::status);
-    const auto status = reply.as<StatusReply>();
-    ASSERT_EQ(status.mirror_count, 1U);
-    EXPECT_EQ(status.process_id, ::getpid());
-    EXPECT_EQ(status.connections, 1U);
-    EXPECT_GT(status.memory_allowed, 0U);
-    const auto mirror = reply.array_at<MirrorStatus>(sizeof(StatusReply), 1)[0];
-    EXPECT_EQ(mirror.key, index.key);
-    EXPECT_EQ(mirror.rows, 100U);
-    EXPECT_EQ(mirror.searches, 2U);
-    EXPECT_EQ(mirror.batches, 1U);
-    EXPECT_EQ(mirror.widest_batch, 2U);
-    EXPECT_GT(mirror.engine_ns, 0U);
-    EXPECT_GE(mirror.answer_ns, 2 * mirror.engine_ns + mirror.queue_ns);
-    EXPECT_EQ(mirror.bytes, status.memory_used);
-    client.call(MessageType::release, EngineClient::bytes_of(MirrorRequest{index.key}));
-    EXPECT_EQ(client.call(MessageType::status).as<StatusReply>().mirror_count, 0U);
-    EXPECT_EQ(search(client, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::need_load);
-}
-
-TEST(EngineServer, SocketIsItsOwnersAlone)
-{
-    TestServer server;
-    struct stat status {
-    };
-    ASSERT_EQ(::stat(server.path().c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 07777U, 0600U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "methods/pqtree/build_steps.h"
 #include "methods_fixture.h"
@@ -68,6 +69,49 @@ TEST(PqtreeCalibration, EndsWhereLineCodesGainNothing)
     const Calibration ranked = TreeCalibration{options, proposer, many_rows, rows}.run(progress, pool);
     EXPECT_EQ(ranked.points[ranked.count - 1].effort, static_cast<std::int64_t>(many_rows));
     EXPECT_EQ(ranked.points[ranked.count - 1].recall[1], 1.0F);
+}
+
+// Line codes order the nearest rows worst: the first twenty lie five places apart among the proposals, others three.
+class NearestRowsApart : public TreeProposer
+{
+public:
+    void propose(std::span<const float> queries, const SearchPlan& plan, RowBitmap,
+                 std::vector<std::vector<Candidate>>& proposed, ThreadPool&, const CancelToken*) const override
+    {
+        proposed.assign(queries.size(), {});
+        for (std::size_t q = 0; q < queries.size(); ++q) {
+            for (std::uint32_t place = 0; place < plan.ranked; ++place)
+                proposed[q].push_back({static_cast<float>(place), other_row + place});
+            for (std::uint32_t i = 0; i < true_rows; ++i) {
+                const std::uint32_t place = i < 20 ? 5 * i : 40 + 3 * i;
+                if (place < plan.ranked) proposed[q][place].row = i;
+            }
+        }
+    }
+    std::uint64_t memory_bytes() const override { return 0; }
+
+private:
+    static constexpr std::uint32_t other_row = many_rows / 2;
+};
+
+// Searches for up to 16 rows rank equally many proposals, and those for 16 find the least.
+TEST(PqtreeCalibration, PromisesNoMoreThanTheWorstKFinds)
+{
+    std::vector<std::uint32_t> sample(100);
+    std::iota(sample.begin(), sample.end(), static_cast<std::uint32_t>(many_rows - 100));
+    const std::vector<float> queries(100);
+    std::vector<std::vector<std::uint32_t>> truth(100, std::vector<std::uint32_t>(true_rows));
+    for (auto& nearest : truth) std::iota(nearest.begin(), nearest.end(), 0U);
+    const CalibrationSample rows{sample, queries, truth};
+    const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    ThreadPool pool(1);
+    TreeOptions options = TreeOptions::resolve({}, many_rows, 128);
+    for (const auto& [refine, found] : {std::pair{TreeRefine::none, 13.0 / 16}, {TreeRefine::half, 10.0 / 12}}) {
+        options.refine = refine;
+        const NearestRowsApart proposer;
+        const Calibration curve = TreeCalibration{options, proposer, many_rows, rows}.run(progress, pool);
+        EXPECT_NEAR(curve.points[0].recall[2], found, 0.01);
+    }
 }
 
 void give_array(Builder& calibrator, const char* name, ArrayType type, std::uint32_t width,

@@ -75,7 +75,7 @@ struct StreamedIndex {
     {
         ThreadPool pool(arrival.threads);
         const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
-        auto& stream = dynamic_cast<RowStream&>(*builder);
+        RowStream& stream = *builder->row_stream();
         RowBuffer sample(dimensions);
         sample.append(tids_of(arrival.sample), gather(all, arrival.sample));
         stream.train(sample, arrival.rows.size(), progress, pool);
@@ -245,7 +245,7 @@ TEST(PqtreeStream, WantsASampleOfManyRowsAlone)
     const IndexShape shape = Index::shape_of(Method::pqtree, Metric::l2, 128, ElementType::float32);
     const auto wanted = [&](std::int64_t refine, std::uint64_t rows) {
         const auto builder = find_method(Method::pqtree)->make_builder(shape, make_list({{"refine", refine}}));
-        return dynamic_cast<RowStream&>(*builder).wanted_sample(rows);
+        return builder->row_stream()->wanted_sample(rows);
     };
     EXPECT_EQ(wanted(1, 0), 0U);
     EXPECT_EQ(wanted(1, 50000), 0U);
@@ -259,7 +259,7 @@ TEST(PqtreeStream, MayBeCancelled)
     const std::vector<float> all = rows_for(usual, count, 5);
     const IndexShape shape = Index::shape_of(Method::pqtree, Metric::l2, dimensions, ElementType::float32);
     const auto builder = find_method(Method::pqtree)->make_builder(shape, {});
-    auto& stream = dynamic_cast<RowStream&>(*builder);
+    RowStream& stream = *builder->row_stream();
     ThreadPool pool(2);
     CancelToken cancel;
     const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, &cancel};

@@ -97,7 +97,7 @@ void StreamedRows::finish(const BuildProgress& progress, ThreadPool& pool)
 
 std::unique_ptr<StreamedRows> make_streamed_rows(const IndexShape& shape, Builder& builder)
 {
-    auto* const stream = dynamic_cast<RowStream*>(&builder);
+    RowStream* const stream = builder.row_stream();
     if (stream == nullptr || row_layout(shape.element) != RowLayout::dense || shape.attribute_count > 0) return nullptr;
     return std::make_unique<StreamedRows>(shape, *stream);
 }

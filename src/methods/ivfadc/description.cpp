@@ -67,6 +67,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         std::snprintf(fault.message, sizeof(fault.message),
                       "subquantizers (%lld) must not exceed the number of dimensions (%u)",
                       static_cast<long long>(subquantizers), column.dimensions);
+        fault.hint = "A subquantizer has one dimension or more.";
     }
     return fault;
 }

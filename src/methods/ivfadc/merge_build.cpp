@@ -6,7 +6,7 @@
 
 #include "methods/ivfadc/build_steps.h"
 #include "methods/ivfadc/row_store.h"
-#include "methods/stepped_builder.h"
+#include "methods/merge_arrays_builder.h"
 #include "numeric/kmeans.h"
 
 namespace pgwarp

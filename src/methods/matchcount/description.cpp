@@ -116,10 +116,12 @@ OptionFault check_hashes(const ParameterList& given)
         return refuse("hashes must be 0 or at least 8", "The fewer functions, the less a match count tells.");
     if (hashes != 0 && (epsilon != 0 || delta != 0))
         return refuse("hashes leaves no choice to epsilon and delta", "Set hashes, or epsilon and delta.");
-    if (epsilon != 0 && epsilon < least_epsilon) return refuse("epsilon must be 0 or at least 0.02", nullptr);
-    if (delta != 0 && delta < least_delta) return refuse("delta must be 0 or at least 0.001", nullptr);
+    constexpr const char* smaller = "Smaller ones ask for more hash functions than an index may have.";
+    if (epsilon != 0 && epsilon < least_epsilon) return refuse("epsilon must be 0 or at least 0.02", smaller);
+    if (delta != 0 && delta < least_delta) return refuse("delta must be 0 or at least 0.001", smaller);
     const std::int64_t buckets = given.get("buckets", 0);
-    if (buckets != 0 && buckets < fewest_buckets) return refuse("buckets must be 0 or at least 2", nullptr);
+    if (buckets != 0 && buckets < fewest_buckets)
+        return refuse("buckets must be 0 or at least 2", "With one value all rows agree.");
     if (epsilon == 0 && delta == 0) return {};
     const double error = epsilon != 0 ? static_cast<double>(epsilon) * 1e-6 : matchcount::usual_epsilon;
     const double probability = delta != 0 ? static_cast<double>(delta) * 1e-6 : usual_delta;
@@ -135,13 +137,16 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     if (column.element == ElementType::text) {
         // The operator <%%> compares 3-grams.
         if (static_cast<Metric>(column.metric) == Metric::gram_jaccard && given.get("gram", usual_gram) != usual_gram)
-            return refuse("gram = 3 is the only choice for text_gram_ops", nullptr);
+            return refuse("gram = 3 is the only choice for text_gram_ops",
+                          "Its distance is that of grams of 3 characters.");
         if (!of_hashes && !of_values && !binning) return {};
         return refuse("hashes, epsilon, delta, buckets and lsh are options of vectors", "Texts are found by gram.");
     }
     if (column.element == ElementType::minhash_set) {
-        if (of_values || binning) return refuse("buckets and lsh are options of vectors", nullptr);
-        if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);
+        if (of_values || binning)
+            return refuse("buckets and lsh are options of vectors", "Sets have hashes, epsilon and delta.");
+        if (given.get("gram", usual_gram) != usual_gram)
+            return refuse("gram is an option of texts", "Sets have hashes, epsilon and delta.");
         return check_hashes(given);
     }
     const auto metric = static_cast<Metric>(column.metric);
@@ -154,7 +159,8 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         return refuse("an index of sets, attributes or documents has no options", "Its searches are exact.");
     }
     if (column.dimensions == 0) return check_hashes(given);
-    if (given.get("gram", usual_gram) != usual_gram) return refuse("gram is an option of texts", nullptr);
+    if (given.get("gram", usual_gram) != usual_gram)
+        return refuse("gram is an option of texts", "Vectors have no grams.");
     if (binning && metric != Metric::l1)
         return refuse("lsh = rbh is for the L1 distance", "Use the operator class vector_l1_ops or halfvec_l1_ops.");
     if (of_values && metric == Metric::cosine)

@@ -5,6 +5,7 @@
 #include "methods/matchcount/calibration_arrays.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/vector_calibration.h"
+#include "methods/rows/row_pieces.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::matchcount
@@ -12,8 +13,6 @@ namespace pgwarp::matchcount
 
 namespace
 {
-
-constexpr std::size_t tile_rows = 512;
 
 class VectorCalibrator : public Builder
 {
@@ -27,7 +26,7 @@ public:
     void run(RowBuffer& none, const BuildProgress&, ThreadPool&) override
     {
         if (none.size() > 0) throw BadRequest("a calibration takes its rows as an array");
-        if (!recall_ || next_ != rows_ * row_bytes()) throw BadRequest("the rows were not given whole");
+        if (!recall_ || rows_given_.bytes() != rows_ * row_bytes()) throw BadRequest("the rows were not given whole");
         calibration_ = recall_->curve();
     }
     std::vector<ArrayShape> arrays() const override { return {}; }
@@ -41,7 +40,6 @@ public:
 private:
     std::size_t row_bytes() const { return hashes_.dimensions() * sizeof(float); }
     void begin_rows(const ArrayShape& array);
-    void give_rows(std::span<const std::byte> bytes);
     void compare(std::size_t first, std::size_t count, const std::byte* rows);
 
     VectorHashes hashes_;
@@ -51,8 +49,7 @@ private:
     std::vector<float> queries_;
     std::optional<VectorRecall> recall_;
     std::size_t rows_ = 0;
-    std::uint64_t next_ = 0;        // the next byte of the rows' array
-    std::vector<std::byte> begun_;  // the first bytes of a row
+    RowPieces rows_given_;
     Calibration calibration_;
 };
 
@@ -62,8 +59,12 @@ void VectorCalibrator::give(const ArrayShape& array, std::uint64_t offset, std::
     if (name == array_vectors) {
         if (!recall_) begin_rows(array);
         require_array(std::span(&array, 1), array_vectors, ArrayType::f32, rows_, hashes_.dimensions());
-        if (offset != next_ || bytes.size() > array.bytes() - offset) throw BadRequest("rows out of order");
-        return give_rows(bytes);
+        if (offset != rows_given_.bytes() || bytes.size() > array.bytes() - offset)
+            throw BadRequest("rows out of order");
+        rows_given_.give(bytes, row_bytes(), [this](std::size_t first, std::size_t count, const std::byte* given) {
+            compare(first, count, given);
+        });
+        return;
     }
     if (recall_) throw BadRequest("an array after the rows");
     if (name == array_hashes) {
@@ -100,25 +101,6 @@ void VectorCalibrator::begin_rows(const ArrayShape& array)
         vectors.insert(vectors.end(), vector, vector + hashes_.dimensions());
     }
     recall_.emplace(hashes_, std::move(own), std::move(vectors));
-}
-
-// Compares whole rows, and a row in two pieces once its rest has come.
-void VectorCalibrator::give_rows(std::span<const std::byte> bytes)
-{
-    std::size_t first = next_ / row_bytes();
-    next_ += bytes.size();
-    if (!begun_.empty()) {
-        const std::size_t missing = std::min(row_bytes() - begun_.size(), bytes.size());
-        begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
-        bytes = bytes.subspan(missing);
-        if (begun_.size() < row_bytes()) return;
-        compare(first++, 1, begun_.data());
-        begun_.clear();
-    }
-    const std::size_t whole = bytes.size() / row_bytes();
-    for (std::size_t done = 0; done < whole; done += tile_rows)
-        compare(first + done, std::min(tile_rows, whole - done), bytes.data() + done * row_bytes());
-    begun_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(whole * row_bytes()), bytes.end());
 }
 
 void VectorCalibrator::compare(std::size_t first, std::size_t count, const std::byte* rows)

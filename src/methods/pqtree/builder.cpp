@@ -35,6 +35,7 @@ public:
     {
     }
 
+    RowStream* row_stream() override { return this; }
     std::size_t wanted_sample(std::uint64_t rows) const override;
     void train(RowBuffer& sample, std::uint64_t rows, const BuildProgress& progress, ThreadPool& pool) override;
     void append(std::size_t first, std::span<const Tid> tids, std::span<float> rows, const CancelToken* cancel,

@@ -165,13 +165,15 @@ RecallCurve::Shares TreeCalibration::shares_at(std::int64_t effort, ThreadPool& 
     return shares;
 }
 
-// A column's effort serves every k above that of the column before, so its recall is that of the worst of two k.
+// A column's effort serves every k above that of the column before, so its recall is that of the worst of two k. Where
+// searches rank the same number of rows for several k, that is the largest of these and not the smallest.
 std::vector<float> TreeCalibration::worst_shares(std::size_t column, std::int64_t effort,
                                                  std::span<const std::vector<std::size_t>> places) const
 {
     std::vector<float> worst;
-    for (const std::uint32_t k : measured_ks(column, rows - 1, ResultKind::exact, 1)) {
-        const std::size_t ranked = ranked_for(options, rows, effort, k);
+    const auto width = [&](std::uint32_t k) { return ranked_for(options, rows, effort, k); };
+    for (const std::uint32_t k : measured_ks(column, rows - 1, width, 1)) {
+        const std::size_t ranked = width(k);
         std::vector<float> shares;
         for (const std::vector<std::size_t>& of_query : places) {
             const auto wanted = std::span(of_query).first(std::min<std::size_t>(k, of_query.size()));
@@ -203,7 +205,7 @@ RecallCurve::Shares TreeCalibration::all_found() const
 {
     RecallCurve::Shares shares(sample.rows.size() + 1, {-1, -1, -1, -1});
     for (std::size_t column = 0; column < 4; ++column) {
-        if (measured_ks(column, rows - 1, ResultKind::exact, 1).empty()) continue;
+        if (column > 0 && rows - 1 <= Calibration::ks[column - 1]) continue;
         for (auto& of_query : shares) of_query[column] = 1;
     }
     return shares;

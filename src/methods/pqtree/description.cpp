@@ -69,14 +69,18 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         std::snprintf(fault.message, sizeof(fault.message), "%s (%lld) must not exceed the number of dimensions (%lld)",
                       parts > dimensions ? "parts" : "line_parts", static_cast<long long>(std::max(parts, line_parts)),
                       static_cast<long long>(dimensions));
+        fault.hint = "A part has one dimension or more.";
     } else if (parts != 0 && line_parts % parts != 0) {
         std::snprintf(fault.message, sizeof(fault.message), "line_parts (%lld) must be a multiple of parts (%lld)",
                       static_cast<long long>(line_parts), static_cast<long long>(parts));
+        fault.hint = "All parts of a vector have the same number of line parts.";
     } else if (given.get("k1", 0) == 1) {
         std::snprintf(fault.message, sizeof(fault.message), "k1 must be 0 or at least 2");
+        fault.hint = "Line codes need two centroids in each part.";
     } else if (leaves > static_cast<std::int64_t>(most_leaves)) {
         std::snprintf(fault.message, sizeof(fault.message), "k1 * k2 (%lld) must not exceed %zu",
                       static_cast<long long>(leaves), most_leaves);
+        fault.hint = "It is the number of leaves of a part.";
     }
     return fault;
 }

@@ -1,6 +1,6 @@
 // Merges: new rows go down the existing tree and to its lines.
+#include "methods/merge_arrays_builder.h"
 #include "methods/pqtree/build_steps.h"
-#include "methods/stepped_builder.h"
 
 namespace pgwarp
 {

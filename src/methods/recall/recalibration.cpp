@@ -10,20 +10,17 @@
 namespace pgwarp
 {
 
-namespace
-{
-
-constexpr std::size_t tile_rows = 512;
-
-}  // namespace
-
 void Recalibrator::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
     if (const ArrayShape rows = stored(); is_named(shape, rows.name)) {
         require_array(std::span(&shape, 1), rows.name, rows.type, rows.rows, dimensions_);
-        if (offset != next_ || bytes.size() > shape.bytes() - offset) throw BadRequest("rows out of order");
+        if (offset != rows_given_.bytes() || bytes.size() > shape.bytes() - offset)
+            throw BadRequest("rows out of order");
         if (!nearest_) begin_rows();
-        return give_rows(bytes);
+        rows_given_.give(bytes, row_bytes(), [this](std::size_t first, std::size_t count, const std::byte* given) {
+            compare(first, count, given);
+        });
+        return;
     }
     if (nearest_) throw BadRequest("an array after the rows");
     if (is_named(shape, array_calib_dead)) {
@@ -65,24 +62,6 @@ void Recalibrator::choose_queries()
     nearest_.emplace(metric_, queries_, dimensions_, std::min<std::size_t>(Calibration::ks[3] + 1, stored().rows));
 }
 
-// Compares whole rows, and a row in two pieces once its rest has come.
-void Recalibrator::give_rows(std::span<const std::byte> bytes)
-{
-    std::size_t first = next_ / row_bytes();
-    next_ += bytes.size();
-    if (!begun_.empty()) {
-        const std::size_t missing = std::min(row_bytes() - begun_.size(), bytes.size());
-        begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
-        bytes = bytes.subspan(missing);
-        if (begun_.size() < row_bytes()) return;
-        compare(first++, 1, begun_.data());
-    }
-    const std::size_t whole = bytes.size() / row_bytes();
-    for (std::size_t done = 0; done < whole; done += tile_rows)
-        compare(first + done, std::min(tile_rows, whole - done), bytes.data() + done * row_bytes());
-    begun_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(whole * row_bytes()), bytes.end());
-}
-
 void Recalibrator::compare(std::size_t first, std::size_t count, const std::byte* rows)
 {
     std::vector<float> vectors(count * dimensions_);
@@ -95,7 +74,7 @@ void Recalibrator::compare(std::size_t first, std::size_t count, const std::byte
 void Recalibrator::run(RowBuffer& none, const BuildProgress& progress, ThreadPool& pool)
 {
     if (none.size() > 0) throw BadRequest("a calibration takes its rows as an array");
-    if (!nearest_ || next_ != stored().bytes()) throw BadRequest("the rows were not given whole");
+    if (!nearest_ || rows_given_.bytes() != stored().bytes()) throw BadRequest("the rows were not given whole");
     std::vector<std::vector<std::uint32_t>> truth(sample_.size());
     for (std::size_t q = 0; q < sample_.size(); ++q) {
         for (const Candidate& candidate : nearest_->take(q)) {

@@ -9,6 +9,7 @@
 
 #include "methods/method.h"
 #include "methods/recall/truth.h"
+#include "methods/rows/row_pieces.h"
 
 namespace pgwarp
 {
@@ -58,7 +59,6 @@ private:
     std::size_t row_bytes() const { return dimensions_ * array_type_bytes(stored().type); }
     void begin_rows();
     void choose_queries();
-    void give_rows(std::span<const std::byte> bytes);
     void compare(std::size_t first, std::size_t count, const std::byte* rows);
 
     Metric metric_;
@@ -68,8 +68,7 @@ private:
     std::vector<std::byte> given_;       // their stored form
     std::vector<float> queries_;         // the same decoded
     std::optional<NearestOfQueries> nearest_;
-    std::vector<std::byte> begun_;  // the first bytes of a row
-    std::uint64_t next_ = 0;        // the next byte of the rows' array
+    RowPieces rows_given_;
     Calibration calibration_;
 };
 

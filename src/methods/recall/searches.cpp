@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "methods/recall/curve.h"
+#include "methods/rows/place_table.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"
 
@@ -41,14 +42,16 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
                   std::size_t width)
 {
     if (truth.empty()) return -1;
-    std::vector<std::uint32_t> found;
-    for (const RowResult& result : results) {
-        if (found.size() == width) break;
-        if (result.row != own) found.push_back(result.row);
-    }
-    std::sort(found.begin(), found.end());
+    thread_local PlaceTable places;
+    places.assign(truth);
+    std::size_t compared = 0;
     std::size_t hits = 0;
-    for (const std::uint32_t row : truth) hits += std::binary_search(found.begin(), found.end(), row);
+    for (const RowResult& result : results) {
+        if (compared == width) break;
+        if (result.row == own) continue;
+        ++compared;
+        hits += places.place_of(result.row) != PlaceTable::none ? 1 : 0;
+    }
     return static_cast<float>(hits) / static_cast<float>(truth.size());
 }
 
@@ -82,7 +85,8 @@ public:
         : input_(input), rules_(rules), dead_version_(new_bitmap_version()), progress_(progress), pool_(pool)
     {
         for (std::size_t column = 0; column < 4; ++column)
-            ks_[column] = measured_ks(column, input.rows, kind(), rules.steps_of_k);
+            ks_[column] = measured_ks(
+                column, input.rows, [this](std::uint32_t k) { return width(k); }, rules.steps_of_k);
         efforts_ = rules.effort_is_width ? efforts_at_widths() : rules.efforts;
         spread_queries();
     }
@@ -315,10 +319,10 @@ Calibration measure_recall(const RecallInput& input, const RecallRules& rules, c
     return Measurement(input, rules, progress, pool).run();
 }
 
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps)
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows,
+                                       const std::function<std::size_t(std::uint32_t)>& width, std::size_t steps)
 {
     if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
-    const auto width = [&](std::uint32_t k) { return search_width({kind}, k); };
     const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
     const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
     const double factor = static_cast<double>(most) / least;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -50,9 +51,10 @@ Calibration measure_recall(const RecallInput& input, const RecallRules& rules, c
                            ThreadPool& pool);
 
 // Returns the k at which a column of Calibration::ks is measured: `steps` steps of one factor from the smallest k of
-// the column to its own. Of all k with an equal search width the largest is taken. Empty where every k is at least
-// `rows`: such searches find all.
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps);
+// the column to its own. Of all k with an equal width, the number of rows that a search ranks for k rows, the largest
+// is taken, whose recall is the lowest. Empty where every k is at least `rows`: such searches find all.
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows,
+                                       const std::function<std::size_t(std::uint32_t)>& width, std::size_t steps);
 
 // Loads a searcher with the arrays of a finished builder, in pieces of at most `step` bytes.
 void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);

@@ -84,7 +84,8 @@ const MethodDescription* find_access_method(const IndexOptInfo* index)
 
 void refuse_other_relation(const char* name)
 {
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name)));
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name),
+                    errhint("Name an index of one of pgwarp's access methods, not the table.")));
 }
 
 const MethodDescription& access_method_of(Relation index)

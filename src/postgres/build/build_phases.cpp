@@ -19,10 +19,12 @@ namespace
 // 1.
 const char* const phase_names[] = {
     "building",  // any other
-    "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
-    "encoding rows", "measuring half vectors", "writing half vectors", "writing rows",
-    "calibrating",   "writing pages",          "copying rows",         "sampling rows",
-    "training tree", "choosing lines",         "reading rows",
+    "sorting rows",    "training lists",         "assigning rows",       "training quantizer",
+    "encoding rows",   "measuring half vectors", "writing half vectors", "writing rows",
+    "calibrating",     "writing pages",          "copying rows",         "sampling rows",
+    "training tree",   "choosing lines",         "reading rows",         "grouping rows",
+    "comparing rows",  "projecting rows",        "pruning edges",        "adding reverse edges",
+    "connecting rows", "choosing seeds",         "inserting rows",       "linking rows",
 };
 constexpr int64 unknown_percent = 101;
 constexpr int64 percent_steps = 102;

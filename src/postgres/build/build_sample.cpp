@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "access/tableam.h"
+#include "pgstat.h"
 }
 
 namespace pgwarp
@@ -69,18 +70,48 @@ void take_row(Relation, ItemPointer tid, Datum* values, bool* nulls, bool, void*
     if (indexed && ++sink->count == sink->capacity) flush_sample(sink);
 }
 
-// Scans `some` of the heap's pages, evenly spread. Rows of transactions in progress are taken as they are, without a
-// wait: the build itself looks at them again. A concurrent build scans by a snapshot, which never waits, and which
-// PostgreSQL asserts to be used without that.
+// The counters of pg_stat_user_tables that scans raise. Null: nothing is counted.
+struct ScanCounters {
+    PgStat_Counter* scans;
+    PgStat_Counter* rows;
+};
+
+ScanCounters counters_of(Relation heap)
+{
+    if (!pgstat_should_count_relation(heap)) return {};
+#if PG_VERSION_NUM >= 160000
+    PgStat_TableCounts* const counts = &heap->pgstat_info->counts;
+    return {&counts->numscans, &counts->tuples_returned};
+#else
+    PgStat_TableCounts* const counts = &heap->pgstat_info->t_counts;
+    return {&counts->t_numscans, &counts->t_tuples_returned};
+#endif
+}
+
+// Scans a page. Rows of transactions in progress are taken as they are, without a wait: the build itself looks at them
+// again. A concurrent build scans by a snapshot, which never waits, and which PostgreSQL asserts to be used without
+// that. PostgreSQL counts a scan of the table, which is taken back: ANALYZE counts none for its sample either.
+void scan_page(Relation heap, Relation index, IndexInfo* info, BlockNumber block, IndexBuildCallback take, void* state)
+{
+    const bool any_visible = !info->ii_Concurrent;
+    const ScanCounters counters = counters_of(heap);
+    const bool counted = counters.scans != nullptr;
+    const PgStat_Counter scans = counted ? *counters.scans : 0;
+    const PgStat_Counter rows = counted ? *counters.rows : 0;
+    table_index_build_range_scan(heap, index, info, false, any_visible, false, block, 1, take, state, nullptr);
+    if (!counted) return;
+    *counters.scans = scans;
+    *counters.rows = rows;
+}
+
+// Scans `some` of the heap's pages, evenly spread.
 void scan_pages(Relation heap, Relation index, IndexInfo* info, BlockNumber some, IndexBuildCallback take, void* state)
 {
     const uint64 all = RelationGetNumberOfBlocks(heap);
-    const bool any_visible = !info->ii_Concurrent;
     for (BlockNumber i = 0; i < some; ++i) {
         CHECK_FOR_INTERRUPTS();
         report_build_phase("sampling rows", i, some);
-        const auto block = static_cast<BlockNumber>(all * i / some);
-        table_index_build_range_scan(heap, index, info, false, any_visible, false, block, 1, take, state, nullptr);
+        scan_page(heap, index, info, static_cast<BlockNumber>(all * i / some), take, state);
     }
 }
 

@@ -125,7 +125,7 @@ void run_methods(const Plan& plan, ThreadPool& pool)
         {"pqtree,parts=2,k1=8,k2=4,refine=2" + lines, {20000}, k},
         {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 3600, 4096, 8192}, 100},
         {"pqtree,k1=64,k2=8,refine=0" + lines, {4096, 8192}, 100},
-        {"pqtree,k1=64,k2=8", {4096, 8192, 12288}, k},
+        {"pqtree,k1=64,k2=8", {4096, 7936, 8192, 12288}, k},
         {"ivfadc,refine=0", {8, 16, 32, 64}, 100},
         {"ivfadc", {8, 16, 32, 64}, k},
     };

@@ -2,6 +2,7 @@
 // load and search as a backend does.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>

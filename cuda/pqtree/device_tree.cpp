@@ -20,40 +20,17 @@ void upload(Context& context, DeviceArray<T>& to, const std::vector<T>& from, cu
     if (!from.empty()) send(to.data(), from.data(), from.size() * sizeof(T), stream, "copying the tree");
 }
 
-// The centroid of the first level that is nearest to the mean of all in a line part.
-std::uint32_t middle_centroid(const ProductTree& tree, const LineSpan& span)
+// The largest length of a centroid of the first level in a line part.
+float farthest_centroid(const ProductTree& tree, const LineSpan& span)
 {
-    const auto value = [&](std::size_t c, std::size_t d) {
-        return tree.level1[c * tree.shape.dimensions + span.first + d];
-    };
-    std::vector<double> distances(tree.shape.k1, 0.0);
-    for (std::size_t d = 0; d < span.width; ++d) {
-        double mean = 0;
-        for (std::size_t c = 0; c < tree.shape.k1; ++c) mean += value(c, d) / static_cast<double>(tree.shape.k1);
-        for (std::size_t c = 0; c < tree.shape.k1; ++c) distances[c] += (value(c, d) - mean) * (value(c, d) - mean);
+    double most = 0;
+    for (std::size_t c = 0; c < tree.shape.k1; ++c) {
+        const float* centroid = tree.level1.data() + c * tree.shape.dimensions + span.first;
+        double sum = 0;
+        for (std::size_t d = 0; d < span.width; ++d) sum += double{centroid[d]} * centroid[d];
+        most = std::max(most, sum);
     }
-    return static_cast<std::uint32_t>(std::ranges::min_element(distances) - distances.begin());
-}
-
-// Widens the bounds of a line part by a line.
-void add_line(const TreeArrays& arrays, std::size_t line, bool squared, LineSpan& span)
-{
-    const ProductTree& tree = arrays.tree;
-    const auto value = [&](std::size_t c, std::size_t d) {
-        return double{tree.level1[c * tree.shape.dimensions + span.first + d]};
-    };
-    double length = 0;
-    double away = 0;
-    for (std::size_t d = 0; d < span.width; ++d) {
-        const double from = value(arrays.lines.end(line, 0), d);
-        const double along = value(arrays.lines.end(line, 1), d) - from;
-        const double start = from + arrays.lines.places[2 * line] * along - (squared ? value(span.middle, d) : 0);
-        length += along * along;
-        away += start * start;
-    }
-    span.step =
-        std::max(span.step, static_cast<float>(std::fabs(arrays.lines.places[2 * line + 1]) * std::sqrt(length)));
-    span.start = std::max(span.start, static_cast<float>(std::sqrt(away)));
+    return static_cast<float>(std::sqrt(most));
 }
 
 }  // namespace
@@ -113,23 +90,28 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         const auto part = static_cast<std::uint16_t>(shape.part(i));
         const auto first = static_cast<std::uint16_t>(shape.begin(i));
         const auto padded = static_cast<std::uint16_t>(tree.padded[part] + first - tree.begin[part]);
-        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part, 0, 0, 0});
-        spans.back().middle = middle_centroid(arrays.tree, spans.back());
+        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part, 0, 0});
         part_of.insert(part_of.end(), shape.width(i), static_cast<std::uint16_t>(i));
     }
     const std::vector<float> lengths = line_lengths(arrays.tree, arrays.lines, metric);
+    const std::vector<float> squares = line_lengths(arrays.tree, arrays.lines, Metric::l2);
     std::vector<LineConstants> constants(lengths.size());
     double largest_bias = 0;
     for (std::size_t i = 0; i < shape.line_parts; ++i) {
         double largest = 0;
+        LineSpan& span = spans[i];
         for (std::size_t line = i * shape.lines(); line < (i + 1) * shape.lines(); ++line) {
+            const float first = arrays.lines.places[2 * line];
             const float step = arrays.lines.places[2 * line + 1];
-            add_line(arrays, line, view_.squared, spans[i]);
-            constants[line] = {arrays.lines.places[2 * line], step, lengths[line],
+            const float length = std::sqrt(squares[line]);
+            span.step = std::max(span.step, step * length);
+            span.start = std::max(span.start, std::fabs(first) * length);
+            constants[line] = {first, step, lengths[line],
                                static_cast<std::uint32_t>(arrays.lines.end(line, 0) | arrays.lines.end(line, 1) << 16)};
             largest = std::max(largest, 255.0 * step * (255.0 * step) * lengths[line]);
         }
         largest_bias += largest;
+        if (!view_.squared) span.start += farthest_centroid(arrays.tree, span);
     }
     bias_step_ = static_cast<float>(largest_bias / 65535);
     if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");

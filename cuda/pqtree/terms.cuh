@@ -89,25 +89,27 @@ __device__ inline float2 term_of(const LineConstants& line, const float* scores)
 
 // Bounds the terms of line parts, a warp each, by the geometry of lines: terms need not be made to be scaled. The base
 // of L2 is the squared distance of the query from place 0, and a slope at most twice that distance times a step. Of
-// inner product, distances from the origin take the place of those from the middle.
+// inner product, distances from the origin take the place of those between query and centroids.
 template <int Threads>
 __device__ void bound_terms(const TreeView& tree, const float* query, const float* line_scores, std::uint32_t first,
                             std::uint32_t last, TermRange* ranges)
 {
     for (std::uint32_t part = first + threadIdx.x / 32; part < last; part += Threads / 32) {
         const LineSpan span = tree.spans[part];
-        float square = 0;  // of the query's distance from the middle, or of its length
+        const std::uint32_t lane = threadIdx.x % 32;
+        float square = 0;  // of the farthest centroid's distance, or of the query's length
         if (tree.squared) {
-            square = line_scores[(part - first) * tree.padded_level1 + span.middle];
+            for (std::uint32_t c = lane; c < tree.k1; c += 32)
+                square = fmaxf(square, line_scores[(part - first) * tree.padded_level1 + c]);
+            square = warp_largest(square);
         } else {
-            for (std::uint32_t d = threadIdx.x % 32; d < span.width; d += 32)
+            for (std::uint32_t d = lane; d < span.width; d += 32)
                 square += query[span.padded + d] * query[span.padded + d];
             square = warp_sum(square);
         }
         const float distance = sqrtf(square) + (tree.squared ? span.start : 0.0F);
         const float reach = tree.squared ? distance * distance / 2 : distance * span.start;
-        if (threadIdx.x % 32 == 0)
-            ranges[part] = {tree.squared ? reach : 0, reach, (tree.squared ? 2 : 1) * distance * span.step};
+        if (lane == 0) ranges[part] = {tree.squared ? reach : 0, reach, (tree.squared ? 2 : 1) * distance * span.step};
     }
 }
 

@@ -18,10 +18,9 @@ struct LineSpan {
     std::uint16_t padded;  // first dimension in a padded vector
     std::uint16_t first;   // first dimension
     std::uint16_t width;
-    std::uint16_t part;    // of the tree
-    std::uint32_t middle;  // the centroid of the first level that is nearest to their mean
-    float step;            // the largest distance between two places
-    float start;           // the largest distance of a place 0 from the middle; for inner product from the origin
+    std::uint16_t part;  // of the tree
+    float step;          // the largest distance between two places
+    float start;         // the largest distance of a place 0 from its first centroid; for inner product from the origin
 };
 
 // The constants of a line (methods/pqtree/lines.h).

@@ -20,19 +20,6 @@ void upload(Context& context, DeviceArray<T>& to, const std::vector<T>& from, cu
     if (!from.empty()) send(to.data(), from.data(), from.size() * sizeof(T), stream, "copying the tree");
 }
 
-// The largest length of a centroid of the first level in a line part.
-float farthest_centroid(const ProductTree& tree, const LineSpan& span)
-{
-    double most = 0;
-    for (std::size_t c = 0; c < tree.shape.k1; ++c) {
-        const float* centroid = tree.level1.data() + c * tree.shape.dimensions + span.first;
-        double sum = 0;
-        for (std::size_t d = 0; d < span.width; ++d) sum += double{centroid[d]} * centroid[d];
-        most = std::max(most, sum);
-    }
-    return static_cast<float>(std::sqrt(most));
-}
-
 }  // namespace
 
 DeviceTree::DeviceTree(Context& context, Metric metric, const TreeArrays& arrays, cudaStream_t stream)
@@ -90,28 +77,21 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         const auto part = static_cast<std::uint16_t>(shape.part(i));
         const auto first = static_cast<std::uint16_t>(shape.begin(i));
         const auto padded = static_cast<std::uint16_t>(tree.padded[part] + first - tree.begin[part]);
-        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part, 0, 0});
+        spans.push_back({padded, first, static_cast<std::uint16_t>(shape.width(i)), part});
         part_of.insert(part_of.end(), shape.width(i), static_cast<std::uint16_t>(i));
     }
     const std::vector<float> lengths = line_lengths(arrays.tree, arrays.lines, metric);
-    const std::vector<float> squares = line_lengths(arrays.tree, arrays.lines, Metric::l2);
     std::vector<LineConstants> constants(lengths.size());
     double largest_bias = 0;
     for (std::size_t i = 0; i < shape.line_parts; ++i) {
         double largest = 0;
-        LineSpan& span = spans[i];
         for (std::size_t line = i * shape.lines(); line < (i + 1) * shape.lines(); ++line) {
-            const float first = arrays.lines.places[2 * line];
             const float step = arrays.lines.places[2 * line + 1];
-            const float length = std::sqrt(squares[line]);
-            span.step = std::max(span.step, step * length);
-            span.start = std::max(span.start, std::fabs(first) * length);
-            constants[line] = {first, step, lengths[line],
+            constants[line] = {arrays.lines.places[2 * line], step, lengths[line],
                                static_cast<std::uint32_t>(arrays.lines.end(line, 0) | arrays.lines.end(line, 1) << 16)};
             largest = std::max(largest, 255.0 * step * (255.0 * step) * lengths[line]);
         }
         largest_bias += largest;
-        if (!view_.squared) span.start += farthest_centroid(arrays.tree, span);
     }
     bias_step_ = static_cast<float>(largest_bias / 65535);
     if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");

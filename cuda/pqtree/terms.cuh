@@ -25,7 +25,7 @@ inline constexpr float largest_sum = 1U << 30;
 namespace detail
 {
 
-// Bounds of a line part's terms.
+// The range of a line part's terms.
 struct TermRange {
     float middle;    // of the bases
     float reach;     // from the middle
@@ -87,29 +87,27 @@ __device__ inline float2 term_of(const LineConstants& line, const float* scores)
             line.step * (difference + 2 * line.first * line.length)};
 }
 
-// Bounds the terms of line parts, a warp each, by the geometry of lines: terms need not be made to be scaled. The base
-// of L2 is the squared distance of the query from place 0, and a slope at most twice that distance times a step. Of
-// inner product, distances from the origin take the place of those between query and centroids.
+// A warp finds the range of a line part.
 template <int Threads>
-__device__ void bound_terms(const TreeView& tree, const float* query, const float* line_scores, std::uint32_t first,
-                            std::uint32_t last, TermRange* ranges)
+__device__ void measure_terms(const TreeView& tree, const float* line_scores, std::uint32_t first, std::uint32_t last,
+                              TermRange* ranges)
 {
     for (std::uint32_t part = first + threadIdx.x / 32; part < last; part += Threads / 32) {
-        const LineSpan span = tree.spans[part];
-        const std::uint32_t lane = threadIdx.x % 32;
-        float square = 0;  // of the farthest centroid's distance, or of the query's length
-        if (tree.squared) {
-            for (std::uint32_t c = lane; c < tree.k1; c += 32)
-                square = fmaxf(square, line_scores[(part - first) * tree.padded_level1 + c]);
-            square = warp_largest(square);
-        } else {
-            for (std::uint32_t d = lane; d < span.width; d += 32)
-                square += query[span.padded + d] * query[span.padded + d];
-            square = warp_sum(square);
+        float least = FLT_MAX;
+        float most = -FLT_MAX;
+        float steepest = 0;
+#pragma unroll 4
+        for (std::uint32_t line = threadIdx.x % 32; line < tree.lines; line += 32) {
+            const float2 term =
+                term_of(tree.constants[part * tree.lines + line], line_scores + (part - first) * tree.padded_level1);
+            least = fminf(least, term.x);
+            most = fmaxf(most, term.x);
+            steepest = fmaxf(steepest, fabsf(term.y));
         }
-        const float distance = sqrtf(square) + (tree.squared ? span.start : 0.0F);
-        const float reach = tree.squared ? distance * distance / 2 : distance * span.start;
-        if (lane == 0) ranges[part] = {tree.squared ? reach : 0, reach, (tree.squared ? 2 : 1) * distance * span.step};
+        least = warp_least(least);
+        most = warp_largest(most);
+        steepest = warp_largest(steepest);
+        if (threadIdx.x % 32 == 0) ranges[part] = {(least + most) / 2, (most - least) / 2, steepest};
     }
 }
 
@@ -173,7 +171,7 @@ __device__ TermScale make_terms(const TreeView& tree, const BlockSpace& space, s
         detail::score_line_parts<Threads>(tree, space.query, first, last, space.line_scores);
         __syncthreads();
         detail::add_part_scores<Threads>(tree, space.line_scores, first, last, space.part_scores);
-        detail::bound_terms<Threads>(tree, space.query, space.line_scores, first, last, ranges);
+        detail::measure_terms<Threads>(tree, space.line_scores, first, last, ranges);
     }
     __syncthreads();
     const TermScale scale = detail::scale_of(ranges, tree.line_parts);

@@ -13,14 +13,12 @@
 namespace pgwarp::cuda::pqtree
 {
 
-// The dimensions of a line part, and bounds of its lines.
+// The dimensions of a line part.
 struct LineSpan {
     std::uint16_t padded;  // first dimension in a padded vector
     std::uint16_t first;   // first dimension
     std::uint16_t width;
     std::uint16_t part;  // of the tree
-    float step;          // the largest distance between two places
-    float start;         // the largest distance of a place 0 from its first centroid; for inner product from the origin
 };
 
 // The constants of a line (methods/pqtree/lines.h).

@@ -143,7 +143,7 @@ std::vector<Text> many_texts(unsigned seed)
     std::mt19937 random(seed);
     std::vector<Text> texts = related_texts(random, 3000, 40, 12);
     texts[5] = U"";
-    texts[6] = U"x";
+    texts[6].assign(1, U'x');
     texts[7] = U"\U0001f600\u03b1 mixed";
     texts[8] = random_text(random, 700, 12);
     return texts;

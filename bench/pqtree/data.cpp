@@ -2,6 +2,7 @@
 #include "data.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <future>
 #include <stdexcept>
@@ -116,11 +117,13 @@ DataSet generated_queries(const DataRequest& request, const GeneratedRows& rows,
     return data;
 }
 
-// Calls use(rows, first) for each piece. The memory of a piece stays as it is until the call after the next.
+using Pieces = std::array<std::vector<float>, 2>;
+
+// Calls use(rows, first) for each piece, by turns in the memory of either of `pieces`: a piece stays as it is until the
+// call after the next.
 template <class Use>
-void write_pieces(const GeneratedRows& rows, const DataSet& data, ThreadPool& pool, const Use& use)
+void write_pieces(const GeneratedRows& rows, const DataSet& data, ThreadPool& pool, Pieces& pieces, const Use& use)
 {
-    std::vector<float> pieces[2];
     for (std::size_t first = 0; first < data.rows; first += piece_rows) {
         const std::size_t count = std::min(piece_rows, data.rows - first);
         std::vector<float>& piece = pieces[first / piece_rows % 2];
@@ -134,8 +137,9 @@ void write_pieces(const GeneratedRows& rows, const DataSet& data, ThreadPool& po
 void share_pieces(const GeneratedRows& rows, DataSet& data, TrueNeighbours& truth, ThreadPool& pool)
 {
     data.shared = std::make_shared<RowBuffer>(data.dimensions);
-    std::future<void> copied;
-    write_pieces(rows, data, pool, [&](std::span<const float> piece, std::size_t first) {
+    Pieces pieces;
+    std::future<void> copied;  // ends before the pieces do
+    write_pieces(rows, data, pool, pieces, [&](std::span<const float> piece, std::size_t first) {
         if (copied.valid()) copied.get();
         copied = std::async(std::launch::async, [&data, piece, first] {
             std::vector<Tid> tids(piece.size() / data.dimensions);
@@ -185,7 +189,8 @@ DataSet pass_generated(const DataRequest& request, const Device& device, ThreadP
     const GeneratedRows rows(request.rows, request.dimensions);
     DataSet data = generated_queries(request, rows, pool);
     TrueNeighbours truth(data, device);
-    write_pieces(rows, data, pool, [&](std::span<const float> piece, std::size_t first) {
+    Pieces pieces;
+    write_pieces(rows, data, pool, pieces, [&](std::span<const float> piece, std::size_t first) {
         truth.compare(piece, first, pool);
         use(piece, first);
     });

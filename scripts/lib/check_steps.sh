@@ -147,7 +147,7 @@ check_unit()
 {
     local build=$1 name=$2 line bad all
     shift 2
-    if [ "$bundle" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
+    if [ "$built" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
     counted_step "build ($name)" build_engine "$build" "$@" || return
     step "$name" run_ctest "$build"
     line=$(grep -E 'tests passed, [0-9]+ tests? failed out of' "$step_log")
@@ -223,7 +223,7 @@ check_compute_sanitizer()
         count compute-sanitizer 0 1
         return
     fi
-    [ "$bundle" = yes ] || counted_step "build (unit)" build_engine build/check || return
+    [ "$built" = yes ] || counted_step "build (unit)" build_engine build/check || return
     for tool in ${SANITIZER:-memcheck racecheck initcheck}; do check_sanitizer_tool "$tool"; done
 }
 

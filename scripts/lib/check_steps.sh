@@ -147,7 +147,7 @@ check_unit()
 {
     local build=$1 name=$2 line bad all
     shift 2
-    if [ "$bundle" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
+    if [ "$built" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
     counted_step "build ($name)" build_engine "$build" "$@" || return
     step "$name" run_ctest "$build"
     line=$(grep -E 'tests passed, [0-9]+ tests? failed out of' "$step_log")
@@ -223,7 +223,7 @@ check_compute_sanitizer()
         count compute-sanitizer 0 1
         return
     fi
-    [ "$bundle" = yes ] || counted_step "build (unit)" build_engine build/check || return
+    [ "$built" = yes ] || counted_step "build (unit)" build_engine build/check || return
     for tool in ${SANITIZER:-memcheck racecheck initcheck}; do check_sanitizer_tool "$tool"; done
 }
 
@@ -288,7 +288,7 @@ run_tap()
     cd "$work/tests/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
     mapfile -t files < <(own_part "${files[@]}")
-    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
+    as_server env PATH="$pg_bin:$PATH" TMPDIR="$1/tmp" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
         PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$(pgxs_dir)/src/test/regress/pg_regress" \
         PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$(pgxs_dir)/src/test/perl" "${files[@]}"
@@ -299,7 +299,7 @@ check_tap()
 {
     local name=$1 all bad skipped
     stage_tests
-    mkdir "$work/$name"
+    mkdir -p "$work/$name/tmp"
     give_to_server "$work/$name"
     unset PGHOST PGUSER PGDATABASE
     failure_lines=150 step "$name" run_tap "$work/$name"
@@ -312,6 +312,17 @@ check_tap()
     count "$name" $((all > bad ? all - bad : 0)) "$bad"
     skipped=$(grep -cE ' \.+ skipped' "$step_log")
     closing_lines+=("$name: $(grep '^Files=' "$step_log") $(grep '^Result:' "$step_log")$([ "$skipped" -eq 0 ] || echo ", files skipped: $skipped")")
+}
+
+# Stop servers of TAP tests that were stopped themselves: perl ends at a signal without stopping them. A server that crashed
+# leaves the file with its process, whose number may be another's.
+stop_tap_servers()
+{
+    local file pid
+    for file in "$work"/*/tmp_check/*/pgdata/postmaster.pid; do
+        read -r pid 2>/dev/null <"$file" && [ "$(readlink "/proc/$pid/cwd")" = "${file%/*}" ] && kill -QUIT "$pid" || continue
+        for _ in {1..100}; do [ -e "/proc/$pid" ] || break; sleep 0.1; done
+    done
 }
 
 # Errors of valgrind whose stack holds code of pgwarp, other than the hooks that every query passes. The rest are

@@ -20,6 +20,9 @@ if [ -x "$root_dir$pg_bin/postgres" ]; then
     PERL5LIB=$(find "$root_dir/perl/usr" -maxdepth 4 -type d \( -name perl5 -o -name perl-base -o -name '5.[0-9]*' \) | paste -sd:)
     export PERL5LIB
 fi
+# A job of scripts/check --at-once has the extension staged for it, and builds nothing.
+built=$bundle
+[ -z "${PGWARP_STAGED:-}" ] || built=yes
 jobs=${JOBS:-$(nproc)}
 # One cache for all build folders and checkouts.
 export CCACHE_BASEDIR=$root_dir CCACHE_NOHASHDIR=1
@@ -181,6 +184,7 @@ stage_extension()
 {
     local build=$1 settings
     [ "$bundle" = no ] || return 0
+    if [ "$built" = yes ]; then ln -s "$PGWARP_STAGED" "$work/stage"; return; fi
     shift
     settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
     ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")

@@ -99,9 +99,12 @@ bool looks_ahead(const WindowAgg* window)
     return window->ordNumCols == 0 || needs_rows_behind(reinterpret_cast<Node*>(window->plan.targetlist), nullptr);
 }
 
-LimitHint hint_below_limit(const LimitState* limit)
+// LIMIT NULL and OFFSET alone read on to the end.
+LimitHint hint_below_limit(const LimitState* limit, const LimitHint& above)
 {
-    LimitHint hint = hint_of(Reading::some);
+    const bool only_skips = reinterpret_cast<const Limit*>(limit->ps.plan)->limitCount == nullptr;
+    LimitHint hint = hint_of(only_skips ? above.reading : Reading::some);
+    hint.above_limit = above.reading;
     hint.limit = limit;
     hint.bound.limit = limit;
     hint.pass_rate = 1.0;
@@ -130,7 +133,7 @@ void hint_below(PlanState* node, LimitHint* hint)
 {
     switch (nodeTag(node)) {
         case T_LimitState:
-            *hint = hint_below_limit(castNode(LimitState, node));
+            *hint = hint_below_limit(castNode(LimitState, node), *hint);
             break;
         case T_SubqueryScanState:
             if (node->qual == nullptr) break;

@@ -42,6 +42,18 @@ EXECUTE first_rows (NULL);
 EXECUTE first_rows (20);
 RESET plan_cache_mode;
 DEALLOCATE first_rows;
+
+-- a CTE, read as far as its query, and merge joins
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT count(*) FROM near;
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT count(*) FROM near a JOIN near b USING (id);
+SELECT * FROM read_rows($$WITH near AS MATERIALIZED (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT d FROM near$$);
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT id FROM near LIMIT 1 OFFSET 10;
+WITH RECURSIVE near AS ((SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]' OFFSET 1) UNION ALL SELECT id FROM near WHERE false) SELECT count(*) FROM near;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT count(*) FROM (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY d) a JOIN (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY d) b ON a.d = b.d;
+RESET enable_hashjoin;
+RESET enable_nestloop;
 DROP TABLE spread;
 
 -- where a join drops rows before they reach the LIMIT, as many are searched for as it is expected to need

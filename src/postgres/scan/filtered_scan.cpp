@@ -10,7 +10,6 @@
 #include "postgres/scan/scan_state.h"
 #include "postgres/scan/search_plan.h"
 #include "postgres/settings.h"
-#include "protocol/rungs.h"
 #include "protocol/search_bound.h"
 
 namespace pgwarp

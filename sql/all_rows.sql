@@ -25,6 +25,37 @@ SET client_min_messages = debug1;
 SELECT count(*) FROM (SELECT id FROM items WHERE kind = 2 ORDER BY v <-> '[1,2,3]' OFFSET 0) s;
 RESET client_min_messages;
 
+-- an OFFSET alone, and a LIMIT without a number
+CREATE TABLE spread AS SELECT i AS id, i % 5 AS kind, ARRAY[sin(i), cos(3 * i), sin(7 * i)]::vector(3) AS v FROM generate_series(1, 4000) i;
+CREATE INDEX spread_v ON spread USING ivfadc (v) WITH (lists = 20);
+VACUUM ANALYZE spread;
+SELECT * FROM read_rows($$SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY v <-> '[.1,.2,.3]' OFFSET 100$$);
+SELECT * FROM read_rows($$SELECT v <-> '[.1,.2,.3]' AS d FROM spread WHERE kind = 3 ORDER BY v <-> '[.1,.2,.3]' OFFSET 100$$);
+SELECT * FROM read_rows($$SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY v <-> '[.1,.2,.3]' LIMIT (SELECT NULL::int)$$);
+SELECT * FROM read_rows($$SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY v <-> '[.1,.2,.3]' LIMIT (SELECT NULL::int) OFFSET 1 FOR UPDATE$$);
+SELECT q.id, count(*) FROM generate_series(1, 3) q(id) CROSS JOIN LATERAL (SELECT i.id FROM spread i
+	ORDER BY i.v <-> ARRAY[q.id * .1, .2, .3]::vector LIMIT CASE q.id WHEN 1 THEN 10 WHEN 3 THEN 3000 END) n GROUP BY q.id ORDER BY q.id;
+SELECT count(*) FROM (SELECT id FROM (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]' OFFSET 100) s LIMIT 200) s;
+PREPARE first_rows (bigint) AS SELECT count(*) FROM (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]' LIMIT $1) s;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE first_rows (NULL);
+EXECUTE first_rows (20);
+RESET plan_cache_mode;
+DEALLOCATE first_rows;
+
+-- a CTE, read as far as its query, and merge joins
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT count(*) FROM near;
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT count(*) FROM near a JOIN near b USING (id);
+SELECT * FROM read_rows($$WITH near AS MATERIALIZED (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT d FROM near$$);
+WITH near AS MATERIALIZED (SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]') SELECT id FROM near LIMIT 1 OFFSET 10;
+WITH RECURSIVE near AS ((SELECT id FROM spread ORDER BY v <-> '[.1,.2,.3]' OFFSET 1) UNION ALL SELECT id FROM near WHERE false) SELECT count(*) FROM near;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT count(*) FROM (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY d) a JOIN (SELECT v <-> '[.1,.2,.3]' AS d FROM spread ORDER BY d) b ON a.d = b.d;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+DROP TABLE spread;
+
 -- where a join drops rows before they reach the LIMIT, as many are searched for as it is expected to need
 CREATE TABLE kinds AS SELECT i AS kind FROM generate_series(2, 3) i;
 CREATE INDEX kinds_kind ON kinds (kind);

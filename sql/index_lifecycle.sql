@@ -150,3 +150,27 @@ SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <-> (SEL
 SELECT count(*) FROM t;
 SELECT count(*) FROM t WHERE val IS NOT NULL;
 DROP TABLE t;
+
+-- a type of the column that no index could be built for, though the values stay as they are
+
+CREATE DOMAIN triple AS vector(3);
+CREATE TABLE t (id serial, val vector(3), h halfvec(3), b bit(8));
+INSERT INTO t (val, h, b) VALUES ('[1,2,3]', '[1,2,3]', '10101010'), ('[4,5,6]', '[4,5,6]', '11110000');
+CREATE INDEX ON t USING exact (val);
+CREATE INDEX ON t USING exact (h);
+CREATE INDEX ON t USING exact (b bit_hamming_ops);
+ALTER TABLE t ALTER COLUMN val TYPE vector;
+ALTER TABLE t ALTER COLUMN val TYPE triple;
+ALTER TABLE t ALTER COLUMN h TYPE halfvec;
+ALTER TABLE t ALTER COLUMN b TYPE bit varying;
+ALTER TABLE t ALTER COLUMN b TYPE bit varying(8);
+SELECT id FROM t ORDER BY val <-> '[4,4,4]';
+SELECT id FROM t ORDER BY h <-> '[4,4,4]';
+SELECT id FROM t ORDER BY b <~> '11111111';
+DROP INDEX t_val_idx;
+ALTER TABLE t ALTER COLUMN val TYPE vector;
+CREATE INDEX t_cast ON t USING exact ((val::vector(3)));
+ALTER TABLE t ALTER COLUMN id TYPE bigint;
+SELECT id FROM t ORDER BY val::vector(3) <-> '[4,4,4]';
+DROP TABLE t;
+DROP DOMAIN triple;

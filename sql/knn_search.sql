@@ -277,5 +277,23 @@ SELECT * FROM knn_search('items', ARRAY(SELECT v FROM queries), 3);
 SELECT * FROM knn_search('items_index', '[1,2,3]', 3);
 SELECT * FROM knn_search('items_index', ' {"[1,2,3]"}', 3);
 
+-- as many rows as there are: as of a scan, all of them, though searches find some too late for their place
+
+CREATE TABLE spread AS SELECT i AS id, ARRAY[sin(i), cos(3 * i), sin(7 * i)]::vector(3) AS v FROM generate_series(1, 2500) i;
+CREATE INDEX spread_lists ON spread USING ivfadc (v) WITH (lists = 20);
+CREATE INDEX spread_graph ON spread USING graph (v);
+SET pgwarp.ivfadc_probes = 1;
+SET pgwarp.graph_ef_search = 1;
+SELECT index, k, query, count(*), count(DISTINCT tid) FROM (VALUES (1500), (2500), (3000)) wanted(k),
+	(VALUES ('spread_lists'), ('spread_graph')) indexes(index), knn_search(index::regclass, 'SELECT v FROM spread WHERE id IN (7, 700)', k)
+	GROUP BY index, k, query ORDER BY index, k, query;
+SELECT count(*) FROM (SELECT id FROM spread ORDER BY v <-> '[0.1,0.2,0.3]' LIMIT 2500) s;
+DELETE FROM spread WHERE id > 1000;
+SELECT index, count(*) FROM (VALUES ('spread_lists'), ('spread_graph')) indexes(index), knn_search(index::regclass, ARRAY['[0.1,0.2,0.3]'::vector], 2000)
+	GROUP BY index ORDER BY index;
+RESET pgwarp.ivfadc_probes;
+RESET pgwarp.graph_ef_search;
+DROP TABLE spread;
+
 DROP FUNCTION compared;
 DROP TABLE items, queries;

@@ -1,12 +1,14 @@
-// Checks changed options of an index against its column.
+// Checks changed options of an index against its column, and the column of an index that ALTER TABLE keeps.
 #include "postgres/am/option_changes.h"
 
 #include "postgres/am/index_options.h"
 
 extern "C" {
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "utils/datum.h"
@@ -74,10 +76,38 @@ void check_change(Oid relation)
     if (options != nullptr && !are_equal(old, options)) check_new_options(relation, options);
 }
 
-void check_altered(ObjectAccessType access, Oid catalog, Oid object, int part, void* argument)
+// Whether a relation that is being created is an index of this library. It is in the relation cache, and no snapshot
+// sees its catalog rows yet.
+bool is_own_index(Oid relation)
+{
+    Relation created = RelationIdGetRelation(relation);
+    if (!RelationIsValid(created)) return false;
+    const bool is_index = created->rd_rel->relkind == RELKIND_INDEX;
+    const Oid access_method = created->rd_rel->relam;
+    RelationClose(created);
+    if (!is_index) return false;
+    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
+    return routine != nullptr && find_access_method(routine->amoptions) != nullptr;
+}
+
+// An index that ALTER TABLE keeps, because the new type of its column stores values as the old one did, is made without
+// a build. So the column is checked here: one without dimensions could be neither searched nor built again.
+void check_creation(Oid relation)
+{
+    if (!is_own_index(relation)) return;
+    // index_create() does the same next.
+    CommandCounterIncrement();
+    Relation index = index_open(relation, NoLock);
+    index_shape(index);
+    index_close(index, NoLock);
+}
+
+void check_access(ObjectAccessType access, Oid catalog, Oid object, int part, void* argument)
 {
     if (previous_hook != nullptr) previous_hook(access, catalog, object, part, argument);
-    if (access == OAT_POST_ALTER && catalog == RelationRelationId && part == 0) check_change(object);
+    if (catalog != RelationRelationId || part != 0) return;
+    if (access == OAT_POST_CREATE) check_creation(object);
+    if (access == OAT_POST_ALTER) check_change(object);
 }
 
 }  // namespace
@@ -85,7 +115,7 @@ void check_altered(ObjectAccessType access, Oid catalog, Oid object, int part, v
 void init_option_changes()
 {
     previous_hook = object_access_hook;
-    object_access_hook = check_altered;
+    object_access_hook = check_access;
 }
 
 }  // namespace pgwarp

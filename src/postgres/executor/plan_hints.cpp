@@ -39,6 +39,7 @@ double share_handed_on(const PlanState* node, const PlanState* below)
 struct PlanAbove {
     const PlanState* node;
     LimitHint hint;
+    Reading reading;  // of the node itself
 };
 
 const SubPlanState* find_sub_select(const List* sub_selects, const PlanState* node)
@@ -66,6 +67,15 @@ LimitHint hint_of_inner(const NestLoopState* join)
     return hint_of(join->js.single_match || join->js.jointype == JOIN_ANTI ? Reading::some : Reading::all);
 }
 
+// Returns the part of a sub-select's rows that a node reads. A CTE hangs on the topmost node of its query, and is read
+// as far as this query is, unless that node is the query's LIMIT.
+Reading reading_of(const SubPlanState* sub_select, const PlanAbove* above)
+{
+    const SubLinkType type = sub_select->subplan->subLinkType;
+    if (type == CTE_SUBLINK) return IsA(above->node, LimitState) ? above->hint.reading : above->reading;
+    return type == ARRAY_SUBLINK ? Reading::all : Reading::some;
+}
+
 // Derives the hint for a node from the one above it. A sub-select in an expression of a node runs by itself: a LIMIT
 // above the node does not apply to it.
 LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
@@ -73,9 +83,7 @@ LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
     if (above == nullptr) return hint_of(Reading::all_at_once);
     const SubPlanState* sub_select = find_sub_select(above->node->initPlan, node);
     if (sub_select == nullptr) sub_select = find_sub_select(above->node->subPlan, node);
-    if (sub_select != nullptr) {
-        return hint_of(sub_select->subplan->subLinkType == ARRAY_SUBLINK ? Reading::all : Reading::some);
-    }
+    if (sub_select != nullptr) return hint_of(reading_of(sub_select, above));
     if (IsA(above->node, NestLoopState) && node == innerPlanState(above->node)) {
         return hint_of_inner(reinterpret_cast<const NestLoopState*>(above->node));
     }
@@ -99,9 +107,12 @@ bool looks_ahead(const WindowAgg* window)
     return window->ordNumCols == 0 || needs_rows_behind(reinterpret_cast<Node*>(window->plan.targetlist), nullptr);
 }
 
-LimitHint hint_below_limit(const LimitState* limit)
+// LIMIT NULL and OFFSET alone read on to the end.
+LimitHint hint_below_limit(const LimitState* limit, const LimitHint& above)
 {
-    LimitHint hint = hint_of(Reading::some);
+    const bool only_skips = reinterpret_cast<const Limit*>(limit->ps.plan)->limitCount == nullptr;
+    LimitHint hint = hint_of(only_skips ? above.reading : Reading::some);
+    hint.above_limit = above.reading;
     hint.limit = limit;
     hint.bound.limit = limit;
     hint.pass_rate = 1.0;
@@ -130,7 +141,7 @@ void hint_below(PlanState* node, LimitHint* hint)
 {
     switch (nodeTag(node)) {
         case T_LimitState:
-            *hint = hint_below_limit(castNode(LimitState, node));
+            *hint = hint_below_limit(castNode(LimitState, node), *hint);
             break;
         case T_SubqueryScanState:
             if (node->qual == nullptr) break;
@@ -173,6 +184,8 @@ void hint_below(PlanState* node, LimitHint* hint)
             note_dropped_rows(hint, share_handed_on(node, outerPlanState(node)));
             break;
         case T_HashJoinState:
+        case T_MergeJoinState:
+        case T_RecursiveUnionState:
         case T_MaterialState:
         case T_MemoizeState:
         case T_SetOpState:
@@ -198,7 +211,7 @@ bool visit_node(PlanState* node, void* state)
         const bool is_hinted = given.limit != nullptr || given.filter != nullptr || given.reading != Reading::some;
         if (is_hinted) watch_scan(node, given);
     }
-    PlanAbove here = {node, given};
+    PlanAbove here = {node, given, given.reading};
     hint_below(node, &here.hint);
 #if PG_VERSION_NUM >= 160000
     return planstate_tree_walker(node, visit_node, &here);

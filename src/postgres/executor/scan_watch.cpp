@@ -109,14 +109,20 @@ void make_only_scan(IndexOnlyScanState* node, const LimitHint& hint)
     }
 }
 
+bool reads_all(Reading reading, bool to_the_end)
+{
+    return reading == Reading::all || (reading == Reading::all_at_once && to_the_end);
+}
+
 // Replaces the node's own function until the scan is made. If another library has wrapped this function meanwhile, it
 // stays in place and calls the node's own.
 TupleTableSlot* execute_watched_scan(PlanState* node)
 {
     WatchedScan* watched = find_watched_scan(node);
     LimitHint& hint = watched->hint;
-    hint.reads_all = hint.reading == Reading::all ||
-                     (hint.reading == Reading::all_at_once && find_watched_scans(node->state)->to_the_end);
+    const bool to_the_end = find_watched_scans(node->state)->to_the_end;
+    hint.reads_all = reads_all(hint.reading, to_the_end);
+    hint.unlimited_all = reads_all(hint.above_limit, to_the_end);
     if (IsA(node, IndexScanState)) {
         make_scan(castNode(IndexScanState, node), hint);
     } else {

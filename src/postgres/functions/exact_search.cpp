@@ -50,7 +50,8 @@ void follow_generation(ExactSearch* search, const IndexState& state)
     if (generation == search->generation) return;
     const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
     search->generation = generation;
-    search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind);
+    search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind) &&
+                       !needs_exact_search(search->round.target, search->round.batch, state);
     search->cursor = {lowest, 0};
     search->list.count = 0;
     search->floor = lowest;

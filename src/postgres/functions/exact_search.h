@@ -7,7 +7,7 @@ namespace pgwarp
 {
 
 // Finds the nearest rows of one query by exact continuations. If searches go rung by rung, it continues after the
-// rungs' rows, as a scan does; otherwise it begins at the first row.
+// rungs' rows, as a scan does; otherwise, and where the rungs would leave out rows, it begins at the first row.
 void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query);
 
 }  // namespace pgwarp

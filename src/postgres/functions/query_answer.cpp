@@ -225,7 +225,14 @@ uint32 deeper(const Unanswered& unanswered, uint32 wanted)
     return Min(wanted * 2, max_k);
 }
 
-void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
+// Whether no search was begun for the batch because each of its queries needs an exact one.
+bool is_left_to_exact_searches(const SearchTarget* target, const QueryBatch* batch)
+{
+    const bool started = batch->start->ahead.id != 0 || batch->start->reply != nullptr;
+    return !started && needs_exact_search(target, batch, read_index_state(target->index));
+}
+
+void answer_by_rounds(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
 {
     const Size bytes = sizeof(uint32) * batch->count;
     auto* queries = static_cast<uint32*>(palloc(bytes));
@@ -245,6 +252,15 @@ void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
         search_some(target, batch, queries, count, wanted, wanted, &unanswered);
     }
     for (uint32 i = 0; i < unanswered.exactly_count; ++i) search_exactly(target, batch, unanswered.exactly[i]);
+}
+
+void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
+{
+    if (is_left_to_exact_searches(target, batch)) {
+        for (uint32 i = 0; i < batch->count; ++i) search_exactly(target, batch, i);
+    } else {
+        answer_by_rounds(target, batch, next);
+    }
     if (next != nullptr && next->start->ahead.id == 0 && next->start->reply == nullptr) start_batch(target, next);
 }
 
@@ -255,7 +271,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     BatchStart* start = batch->start;
     if (batch->count == 0 || batch->k == 0) return;
     const IndexState state = read_index_state(target->index);
-    if (index_is_empty(state)) return;
+    if (index_is_empty(state) || needs_exact_search(target, batch, state)) return;
     *start = {};
     start->wanted = rows_searched_first(target, batch);
     prepare_search(target, state, batch->own != nullptr, start->wanted, batch->k, &start->request);

@@ -68,6 +68,12 @@ bool goes_by_rungs(const SearchTarget* target, const QueryBatch* batch, ResultKi
     return batch->own == nullptr && has_rungs(is_complete(target->index), kind);
 }
 
+bool needs_exact_search(const SearchTarget* target, const QueryBatch* batch, const IndexState& state)
+{
+    const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
+    return goes_by_rungs(target, batch, kind) && reads_to_end(target->index, state, batch->k);
+}
+
 bool rank_results(const Round& round, uint32 query, const Result* results, uint32 count, const SearchReply& reply,
                   NeighbourList* list)
 {

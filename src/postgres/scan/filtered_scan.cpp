@@ -8,8 +8,8 @@
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_plan.h"
 #include "postgres/settings.h"
-#include "protocol/rungs.h"
 #include "protocol/search_bound.h"
 
 namespace pgwarp
@@ -44,14 +44,6 @@ uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
 {
     if (hint.filter != nullptr) return rows_for_filter(*hint.filter, rows, 0);
     return static_cast<uint32>(Min(rows, int64{most_at_once}));
-}
-
-// The number of rows of the arrays and the logs, dead ones included.
-uint64 count_placed(const IndexState& state)
-{
-    uint64 rows = state.rows;
-    for (uint32 log = 0; log < delta_log_count; ++log) rows += state.delta_end[log] - state.meta.logs[log].start;
-    return rows;
 }
 
 // Whether an approximate method should begin with an exact search: the plan reads all rows, and approximate searches
@@ -107,14 +99,8 @@ uint32 first_wanted(const LimitHint& hint)
 
 bool reads_to_end(IndexScanDesc scan, const IndexState& state)
 {
-    const MethodDescription& method = access_method_of(scan->indexRelation);
     const auto rows = static_cast<uint64>(limit_page_rows(state_of(scan)->hint));
-    const uint64 placed = count_placed(state);
-    ParameterList settings;
-    const bool finds_all =
-        placed <= rung_ends[max_rungs - 1] && !add_method_settings(method, state.meta.shape.element, &settings);
-    if (rows == 0 || searches_completely(scan) || finds_all) return false;
-    return rows >= placed || (rows > most_approximate && rows >= placed / 2);
+    return !searches_completely(scan) && reads_to_end(scan->indexRelation, state, rows);
 }
 
 void choose_first_search(IndexScanDesc scan, const IndexState& state)

@@ -15,7 +15,9 @@ static bool has_number(const LimitState* limit)
 
 int64 limit_page_rows(const LimitHint& hint)
 {
-    return has_number(hint.limit) ? hint.limit->count : 0;
+    if (has_number(hint.limit)) return hint.limit->count;
+    const bool unlimited = hint.limit != nullptr && hint.limit->lstate != LIMIT_INITIAL;
+    return unlimited && hint.unlimited_all ? PG_INT64_MAX : 0;
 }
 
 int64 limit_hint_rows(const LimitHint& hint)

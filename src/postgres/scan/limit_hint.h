@@ -38,7 +38,9 @@ struct LimitHint {
     bool filtered;         // rows are filtered between the scan and the LIMIT
     double pass_rate;      // expected share of rows that pass the other filters than the KnnFilter; set under a LIMIT
     Reading reading;       // of the plan
+    Reading above_limit;   // of the plan above the LIMIT, which a LIMIT without a number hands on
     bool reads_all;        // this execution reads all rows
+    bool unlimited_all;    // this execution reads all rows where the LIMIT has no number
     FilteredScan* filter;  // shared with the KnnFilter above the scan, or null
     PartitionSearch* partitions;  // the scans of partitions that are searched together with this one, or null
     uint32 partition;             // the scan's number among these
@@ -46,7 +48,8 @@ struct LimitHint {
 
 // The number of rows that the LIMIT reads in this execution; 0 when it has no number.
 int64 limit_hint_rows(const LimitHint& hint);
-// The number of the LIMIT itself, which is the size of a page whatever its OFFSET; 0 when it has no number.
+// The number of the LIMIT itself, which is the size of a page whatever its OFFSET. When it has no number: the greatest
+// one where all rows are read, otherwise 0.
 int64 limit_page_rows(const LimitHint& hint);
 // The number of rows of the scan, or of the KnnFilter above it, that the LIMIT is expected to read; 0 when it has no
 // number.

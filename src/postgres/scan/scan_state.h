@@ -102,9 +102,9 @@ bool scans_for_statement(IndexScanDesc scan);
 bool fetch_batch(IndexScanDesc scan);
 
 // filtered_scan.cpp: scans below a KnnFilter
-// Whether the LIMIT reads the last placed rows, or so many that rows which approximate searches find late may be
-// missing at their end, and unplaced rows come instead. Counted for each page by itself, so that pages of one size come
-// from one sequence (protocol/rungs.h). False if the method's own search finds all rows.
+// Whether the LIMIT reads so many rows that an exact search has to return them (search_plan.h): rows would be missing
+// at their end, and unplaced rows come instead. Counted for each page by itself, so that pages of one size come from
+// one sequence (protocol/rungs.h).
 bool reads_to_end(IndexScanDesc scan, const IndexState& state);
 // Chooses whether the scan's first search is exact, and its number of rows.
 void choose_first_search(IndexScanDesc scan, const IndexState& state);

@@ -31,6 +31,14 @@ EffortChoice effort_for_all(const IndexState& state)
     return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
+// The number of rows of the arrays and the logs, dead ones included.
+uint64 count_placed(const IndexState& state)
+{
+    uint64 rows = state.rows;
+    for (uint32 log = 0; log < delta_log_count; ++log) rows += state.delta_end[log] - state.meta.logs[log].start;
+    return rows;
+}
+
 // Whether the search misses no row, by the settings of the request and those of the session that it will get.
 bool is_planned_complete(Relation index, const SearchRequest& request)
 {
@@ -82,6 +90,16 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
     }
     request->mode = SearchMode::normal;
     return {state.calibration.count == 0 || choice.reached || overridden, choice.attained};
+}
+
+bool reads_to_end(Relation index, const IndexState& state, uint64 rows)
+{
+    constexpr uint64 most_approximate = rung_ends[max_rungs - 1];  // recall is measured up to it
+    const uint64 placed = count_placed(state);
+    ParameterList settings;
+    const bool overridden = add_method_settings(access_method_of(index), state.meta.shape.element, &settings);
+    if (rows == 0 || (placed <= most_approximate && !overridden)) return false;
+    return rows >= placed || (rows > most_approximate && rows >= placed / 2);
 }
 
 }  // namespace pgwarp

@@ -20,5 +20,9 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 // Whether searches with results of this kind go rung by rung.
 bool has_rungs(bool complete, ResultKind kind);
+// Whether `rows` rows of an approximate index are its last placed rows, or so many that rows which its searches find
+// late may be missing at their end. Only an exact search from the first row on returns them all. False if the method's
+// own search finds all rows.
+bool reads_to_end(Relation index, const IndexState& state, uint64 rows);
 
 }  // namespace pgwarp

@@ -202,6 +202,42 @@ TEST_P(PqtreeOnDevice, AnswersTheSameOnSmallerDevices)
     EXPECT_EQ(ids(found[0]), ids(again[0]));
 }
 
+// Where a block has no room to rank so many rows, all rows are compared, and answers are at least as near.
+TEST_P(PqtreeOnDevice, AnswersWhereABlockHasNoRoom)
+{
+    for (const std::size_t queries : {std::size_t{1}, query_count}) {
+        for (const std::uint32_t k : {10U, 600U, 2048U}) {
+            const SearchBatch batch = batch_of(queries, k, 4000);
+            const auto found = on_device(batch);
+            shared_context().limit_shared_bytes(std::size_t{99} << 10);
+            const auto again = on_device(batch);
+            shared_context().limit_shared_bytes(SIZE_MAX);
+            for (std::size_t q = 0; q < queries; ++q) {
+                ASSERT_EQ(again[q].size(), k);
+                for (std::size_t i = 0; i < k; ++i)
+                    ASSERT_LE(again[q][i].distance, found[q][i].distance) << "k " << k << ", query " << q;
+            }
+        }
+    }
+}
+
+// Where a block has no room for so many proposals, it makes fewer: the best.
+TEST_P(PqtreeOnDevice, ProposesWhereABlockHasNoRoom)
+{
+    SearchBatch batch = batch_of(query_count, 2000, 4000);
+    batch.proposals_will_do = true;
+    const auto found = on_device(batch);
+    shared_context().limit_shared_bytes(std::size_t{99} << 10);
+    const auto again = on_device(batch);
+    shared_context().limit_shared_bytes(SIZE_MAX);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        ASSERT_GE(again[q].size(), 500U);
+        const std::vector<std::uint32_t> all = ids(found[q]);
+        ASSERT_LE(again[q].size(), all.size());
+        EXPECT_EQ(ids(again[q]), std::vector(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(again[q].size())));
+    }
+}
+
 TEST_P(PqtreeOnDevice, ProposesLikeTheCpu)
 {
     SearchBatch batch = batch_of(query_count, 50, 2000);
@@ -281,20 +317,47 @@ TEST_P(PqtreeOnDevice, RefusesImpossibleCodes)
     }
 }
 
+// Searches take any part of a block's shared memory, up to the last bytes.
+TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
+{
+    constexpr std::size_t dimensions = 150;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(4000, dimensions, 21);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows,
+                      make_list({{"k1", 128}, {"k2", 8}, {"line_parts", 150}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = std::span(rows).first(dimensions);
+    batch.count = 1;
+    for (const std::uint32_t k : {300U, 400U, 480U}) {
+        for (std::int64_t width = 1; width <= 128; ++width) {
+            batch.k = k;
+            batch.settings = make_list({{"candidates", 2000}, {"width", width}});
+            std::vector<std::vector<RowResult>> found;
+            ASSERT_NO_THROW(searcher->search(batch, found, pool)) << "k " << k << ", width " << width;
+            EXPECT_EQ(found[0].size(), k);
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Indexes, PqtreeOnDevice,
-    testing::Values(Case{"l2 halves", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
-                    Case{"l2 vectors", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
-                    Case{"l2 codes", Metric::l2, 32, {{"k1", 32}, {"k2", 4}, {"line_parts", 8}, {"refine", none}}},
-                    Case{"product halves", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
-                    Case{"product codes", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", none}}},
-                    Case{"cosine vectors", Metric::cosine, 48, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
-                    Case{"one part", Metric::l2, 17, {{"parts", 1}, {"k1", 32}, {"k2", 32}, {"line_parts", 5}}},
-                    Case{"three parts", Metric::l2, 19, {{"parts", 3}, {"k1", 8}, {"k2", 4}, {"line_parts", 6}}},
-                    Case{
-                        "four parts, hashed", Metric::l2, 31, {{"parts", 4}, {"k1", 16}, {"k2", 8}, {"line_parts", 8}}},
-                    Case{"many line parts", Metric::l2, 200, {{"k1", 16}, {"k2", 4}, {"line_parts", 50}}},
-                    Case{"many leaves", Metric::l2, 16, {{"k1", 64}, {"k2", 32}, {"line_parts", 16}}}),
+    testing::Values(
+        Case{"l2 halves", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+        Case{"l2 vectors", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+        Case{"l2 codes", Metric::l2, 32, {{"k1", 32}, {"k2", 4}, {"line_parts", 8}, {"refine", none}}},
+        Case{"product halves", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+        Case{"product codes", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", none}}},
+        Case{"cosine vectors", Metric::cosine, 48, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+        Case{"one part", Metric::l2, 17, {{"parts", 1}, {"k1", 32}, {"k2", 32}, {"line_parts", 5}}},
+        Case{"three parts", Metric::l2, 19, {{"parts", 3}, {"k1", 8}, {"k2", 4}, {"line_parts", 6}}},
+        Case{"four parts, hashed", Metric::l2, 31, {{"parts", 4}, {"k1", 16}, {"k2", 8}, {"line_parts", 8}}},
+        Case{"many line parts", Metric::l2, 200, {{"k1", 16}, {"k2", 4}, {"line_parts", 50}}},
+        Case{"many leaves", Metric::l2, 16, {{"k1", 64}, {"k2", 32}, {"line_parts", 16}}},
+        Case{"large tables", Metric::l2, 240, {{"k1", 96}, {"k2", 2}, {"line_parts", 30}, {"refine", none}}}),
     [](const auto& info) { return std::to_string(info.index); });
 
 }  // namespace

@@ -343,6 +343,31 @@ TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
     }
 }
 
+// Squares of differences below 1e-38 have few bits or none in single precision.
+TEST(PqtreeSearch, RanksRowsThatAreVeryNear)
+{
+    constexpr std::size_t dimensions = 32;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(500, dimensions, 22, 1e-22F);
+    const std::vector<float> queries = random_rows(20, dimensions, 23, 1e-22F);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"refine", full}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = queries;
+    batch.count = 20;
+    batch.k = 125;       // of which four times as many are ranked: all rows
+    batch.effort = 499;  // fewer than all, which would be compared without a choice
+    std::vector<std::vector<RowResult>> found;
+    searcher->search(batch, found, pool);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        const auto truth = brute_force(Metric::l2, queries.data() + q * dimensions, rows, dimensions, batch.k);
+        EXPECT_EQ(ids(found[q]), ids(truth)) << "query " << q;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Indexes, PqtreeOnDevice,
     testing::Values(

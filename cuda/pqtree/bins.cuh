@@ -7,6 +7,7 @@
 // the cut is divided again.
 #pragma once
 
+#include <cfloat>
 #include <cstdint>
 
 #include "pqtree/block.cuh"
@@ -46,18 +47,19 @@ __device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& 
     return pairs[0];
 }
 
-// The number of pairs with sums up to `limit`, by a warp.
-__device__ inline std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit)
+// The number of pairs with sums up to `limit` of every Sharing-th 32 entries of `a`, by a warp.
+template <std::uint32_t Sharing>
+__device__ std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit, std::uint32_t share)
 {
     constexpr int together = 4;
     std::uint32_t pairs = 0;
-    for (std::uint32_t base = threadIdx.x % 32; base < a.count; base += 32 * together) {
+    for (std::uint32_t base = 32 * share + threadIdx.x % 32; base < a.count; base += 32 * Sharing * together) {
         if (limit - a.scores[base] < b.scores[0]) break;  // the scores of `a` only grow
         float limits[together];
         std::uint32_t own[together];
 #pragma unroll
         for (std::uint32_t j = 0; j < together; ++j) {
-            const std::uint32_t i = base + 32 * j;
+            const std::uint32_t i = base + 32 * Sharing * j;
             limits[j] = i < a.count ? limit - a.scores[i] : -INFINITY;
         }
         scores_upto(b, limits, own);
@@ -82,29 +84,34 @@ __device__ inline float sum_with(const RankedList& a, const RankedList& b, std::
 }
 
 // Finds a limit with at least `wanted` pairs, and at most a quarter more where sums differ enough; the last sum where
-// there are fewer. Each warp counts the pairs of one limit between `low` and a sum with enough pairs, then between the
+// there are fewer. Warps count the pairs of some limits between `low` and a sum with enough pairs, then between the
 // nearest two. Begins and ends with a barrier.
 template <int Threads>
 __device__ float find_limit(const RankedList& a, const RankedList& b, float low, std::uint32_t wanted,
                             BlockState& state)
 {
     constexpr int rounds = 6;
-    constexpr int points = Threads / 32;
+    constexpr int points = 8;  // whatever the size of the block: an answer does not depend on the batch
+    constexpr int sharing = Threads / 32 / points;  // warps that count the pairs of a limit
+    static_assert(sharing * points * 32 == Threads);
     float high = sum_with(a, b, wanted, low);
     for (int round = 0; round < rounds; ++round) {
         const float step = (high - low) / static_cast<float>(points + 1);
         const auto own = static_cast<int>(threadIdx.x / 32);
         __syncthreads();
-        const std::uint32_t pairs = count_pairs(a, b, low + step * static_cast<float>(own + 1));
+        const std::uint32_t pairs =
+            count_pairs<sharing>(a, b, fmaf(step, static_cast<float>(own / sharing + 1), low), own % sharing);
         if (threadIdx.x % 32 == 0) state.warp_sums[own] = pairs;
         __syncthreads();
         // The numbers of pairs only grow.
         const std::uint32_t lane = threadIdx.x % 32;
-        const int point = __popc(__ballot_sync(~0U, lane < points && state.warp_sums[lane] < wanted));
-        const bool enough = point < points && state.warp_sums[point] <= wanted + wanted / 4;
+        std::uint32_t of_point = 0;
+        for (std::uint32_t i = 0; lane < points && i < sharing; ++i) of_point += state.warp_sums[lane * sharing + i];
+        const int point = __popc(__ballot_sync(~0U, lane < points && of_point < wanted));
+        const bool enough = point < points && __shfl_sync(~0U, of_point, point) <= wanted + wanted / 4;
         const float from = low;
-        if (point < points) high = from + step * static_cast<float>(point + 1);
-        low = from + step * static_cast<float>(point);
+        if (point < points) high = fmaf(step, static_cast<float>(point + 1), from);
+        low = fmaf(step, static_cast<float>(point), from);
         if (enough) break;
     }
     __syncthreads();
@@ -168,7 +175,7 @@ struct Buckets {
     // The buckets of the sums of one bucket.
     __device__ Buckets within(std::uint32_t bucket) const
     {
-        return {origin + static_cast<float>(bucket) * width, fmaxf(width / cut_buckets, 1e-30F)};
+        return {fmaf(static_cast<float>(bucket), width, origin), fmaxf(width / cut_buckets, 1e-30F)};
     }
 };
 

@@ -317,6 +317,38 @@ TEST_P(PqtreeOnDevice, RefusesImpossibleCodes)
     }
 }
 
+// Blocks of few queries are larger, and several share a query.
+TEST(PqtreeSearch, AnswersTheSameInEveryBatch)
+{
+    constexpr std::size_t dimensions = 24;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(30000, dimensions, 31);
+    const std::vector<float> queries = random_rows(1000, dimensions, 32);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 16}, {"k2", 8}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    const auto search = [&](std::size_t count, std::uint32_t k) {
+        SearchBatch batch;
+        batch.queries = std::span(queries).first(count * dimensions);
+        batch.count = count;
+        batch.k = k;
+        batch.effort = 2000;
+        std::vector<std::vector<RowResult>> found;
+        searcher->search(batch, found, pool);
+        return found;
+    };
+    for (const std::uint32_t k : {10U, 200U}) {
+        const auto all = search(1000, k);
+        for (const std::size_t count : {1, 15, 17, 66, 132}) {
+            const auto some = search(count, k);
+            for (std::size_t q = 0; q < count; ++q)
+                ASSERT_EQ(ids(some[q]), ids(all[q])) << count << " queries, k " << k << ", query " << q;
+        }
+    }
+}
+
 // Searches take any part of a block's shared memory, up to the last bytes.
 TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
 {

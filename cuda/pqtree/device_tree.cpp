@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <vector>
 
 #include "device/wait.h"
@@ -94,7 +95,7 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         largest_bias += largest;
     }
     bias_step_ = static_cast<float>(largest_bias / 65535);
-    if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");
+    if (!std::isfinite(bias_step_)) throw std::bad_alloc();  // the CPU serves lines that are too long for floats
     upload(context, spans_, spans, stream);
     upload(context, part_of_, part_of, stream);
     upload(context, constants_, constants, stream);

@@ -400,6 +400,22 @@ TEST(PqtreeSearch, RanksRowsThatAreVeryNear)
     }
 }
 
+// The CPU serves them.
+TEST(PqtreeSearch, HasNoRoomForLinesTooLongForFloats)
+{
+    constexpr std::size_t dimensions = 32;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(1000, dimensions, 43, 1e18F);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 8}, {"k2", 4}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    const auto load = [&] {
+        index.write_to(*searcher);
+        searcher->finish_load(pool);
+    };
+    EXPECT_THROW(load(), std::bad_alloc);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Indexes, PqtreeOnDevice,
     testing::Values(

@@ -175,7 +175,7 @@ struct Buckets {
     // The buckets of the sums of one bucket.
     __device__ Buckets within(std::uint32_t bucket) const
     {
-        return {fmaf(static_cast<float>(bucket), width, origin), fmaxf(width / cut_buckets, 1e-30F)};
+        return {fmaf(static_cast<float>(bucket), width, origin), fmaxf(width / cut_buckets, FLT_MIN)};
     }
 };
 
@@ -316,7 +316,7 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
     while (true) {
         const float limit = detail::find_limit<Threads>(a, b, low, wanted_pairs, state);
         const detail::Shell shell = detail::open_shell<Threads>(a, b, limit, visited, sums, state);
-        const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
+        const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, FLT_MIN)};
         for (std::uint32_t first = 0; first < shell.pairs;) {
             if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
             if (threadIdx.x == 0) {

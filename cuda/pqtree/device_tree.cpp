@@ -1,6 +1,7 @@
 #include "pqtree/device_tree.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <new>
 #include <vector>
@@ -94,7 +95,8 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         }
         largest_bias += largest;
     }
-    bias_step_ = static_cast<float>(largest_bias / 65535);
+    // Its inverse is finite, too.
+    bias_step_ = std::max(static_cast<float>(largest_bias / 65535), FLT_MIN);
     if (!std::isfinite(bias_step_)) throw std::bad_alloc();  // the CPU serves lines that are too long for floats
     upload(context, spans_, spans, stream);
     upload(context, part_of_, part_of, stream);

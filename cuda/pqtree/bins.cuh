@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "pqtree/block.cuh"
@@ -23,17 +24,19 @@ static_assert(cut_buckets <= batch_threads);
 namespace detail
 {
 
-// The numbers of the list's scores up to each of some limits, by searches side by side.
-template <int Limits>
-__device__ void scores_upto(const RankedList& list, const float (&limits)[Limits], std::uint32_t (&numbers)[Limits])
+// For each of some scores, the number of the list's scores whose sums with it are up to `limit`, by searches side by
+// side. Sums are compared, as rounded ones grow with their terms: all pairs have sums up to the last sum.
+template <int Scores>
+__device__ void sums_upto(const RankedList& list, float limit, const float (&scores)[Scores],
+                          std::uint32_t (&numbers)[Scores])
 {
 #pragma unroll
-    for (int l = 0; l < Limits; ++l) numbers[l] = 0;
+    for (int s = 0; s < Scores; ++s) numbers[s] = 0;
     for (std::uint32_t step = list.largest_step(); step > 0; step /= 2) {
 #pragma unroll
-        for (int l = 0; l < Limits; ++l) {
-            const std::uint32_t next = numbers[l] + step;
-            if (list.scores[min(next, list.count) - 1] <= limits[l] && next <= list.count) numbers[l] = next;
+        for (int s = 0; s < Scores; ++s) {
+            const std::uint32_t next = numbers[s] + step;
+            if (scores[s] + list.scores[min(next, list.count) - 1] <= limit && next <= list.count) numbers[s] = next;
         }
     }
 }
@@ -41,9 +44,9 @@ __device__ void scores_upto(const RankedList& list, const float (&limits)[Limits
 // The number of pairs of the i-th entry of `a` with sums up to `limit`.
 __device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& b, std::uint32_t i, float limit)
 {
-    const float limits[1] = {limit - a.scores[i]};
+    const float scores[1] = {a.scores[i]};
     std::uint32_t pairs[1];
-    scores_upto(b, limits, pairs);
+    sums_upto(b, limit, scores, pairs);
     return pairs[0];
 }
 
@@ -54,15 +57,15 @@ __device__ std::uint32_t count_pairs(const RankedList& a, const RankedList& b, f
     constexpr int together = 4;
     std::uint32_t pairs = 0;
     for (std::uint32_t base = 32 * share + threadIdx.x % 32; base < a.count; base += 32 * Sharing * together) {
-        if (limit - a.scores[base] < b.scores[0]) break;  // the scores of `a` only grow
-        float limits[together];
+        if (a.scores[base] + b.scores[0] > limit) break;  // the scores of `a` only grow
+        float scores[together];
         std::uint32_t own[together];
 #pragma unroll
         for (std::uint32_t j = 0; j < together; ++j) {
             const std::uint32_t i = base + 32 * Sharing * j;
-            limits[j] = i < a.count ? limit - a.scores[i] : -INFINITY;
+            scores[j] = i < a.count ? a.scores[i] : NAN;  // of no pairs
         }
-        scores_upto(b, limits, own);
+        sums_upto(b, limit, scores, own);
 #pragma unroll
         for (int j = 0; j < together; ++j) pairs += own[j];
     }

@@ -59,7 +59,7 @@ __device__ RankedList combine(const BlockSpace& space, const RankedList& a, cons
         if (pair < count) {
             const std::uint32_t i = detail::entry_of(sums, a.count, pair);
             const std::uint32_t j = pair - sums[i];
-            key = make_key(a.scores[i] + b.scores[j], a.numbers[i] * leaves + b.numbers[j]);
+            key = make_key(detail::within_range(a.scores[i] + b.scores[j]), a.numbers[i] * leaves + b.numbers[j]);
         }
         space.keys[pair] = key;
     }

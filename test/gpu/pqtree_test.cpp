@@ -349,6 +349,37 @@ TEST(PqtreeSearch, AnswersTheSameInEveryBatch)
     }
 }
 
+// All sums of equal leaves are equal, and rounding must leave none of them out.
+TEST(PqtreeSearch, CombinesEqualLeaves)
+{
+    constexpr std::size_t dimensions = 12;
+    ThreadPool pool(0);
+    std::vector<float> rows = random_rows(700, dimensions, 51);
+    for (std::size_t i = dimensions; i < rows.size(); ++i) rows[i] = rows[i % dimensions];
+    const std::vector<float> queries = random_rows(200, dimensions, 52);
+    for (const std::int64_t parts : {1, 2, 3, 4}) {
+        const Index index(Method::pqtree, Metric::l2, dimensions, rows,
+                          make_list({{"parts", parts}, {"k1", 4}, {"k2", 2}, {"line_parts", 12}}), pool);
+        const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                          index.builder->arrays(), shared_context());
+        index.write_to(*searcher);
+        searcher->finish_load(pool);
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = 200;
+        batch.k = 10;
+        batch.effort = 400;
+        std::vector<std::vector<RowResult>> found;
+        std::vector<std::vector<RowResult>> wanted;
+        searcher->search(batch, found, pool);
+        index.searcher->search(batch, wanted, pool);
+        for (std::size_t q = 0; q < batch.count; ++q) {
+            ASSERT_EQ(found[q].size(), 10U);
+            EXPECT_EQ(found[q].back().distance, wanted[q].back().distance);
+        }
+    }
+}
+
 // Searches take any part of a block's shared memory, up to the last bytes.
 TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
 {

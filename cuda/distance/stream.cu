@@ -20,6 +20,7 @@ constexpr unsigned block_threads = best_group;
 constexpr std::uint32_t warp_positions = 32;
 constexpr std::uint32_t row_lanes = 8;
 constexpr std::uint32_t lane_rows = 8;
+constexpr std::size_t fixed_bytes = 2048;  // at least the shared memory that static variables take
 
 struct StreamArguments {
     Proposals out;
@@ -311,7 +312,7 @@ void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t
     const auto launch_positions = static_cast<std::uint32_t>(
         std::max<std::size_t>(block_threads, launch_bytes / row_bytes / block_threads * block_threads));
     const std::size_t query_bytes = std::size_t{arguments.padded_dimensions} * sizeof(float);
-    const std::uint32_t wide = 4 * query_bytes <= context.shared_bytes_per_block() ? 4 : 1;
+    const std::uint32_t wide = 4 * query_bytes + fixed_bytes <= context.shared_bytes_per_block() ? 4 : 1;
     for (std::uint32_t slot = 0; slot < job.queries.count;) {
         arguments.first_slot = slot;
         arguments.slots = job.queries.count - slot > 1 ? std::min(wide, job.queries.count - slot) : 1;

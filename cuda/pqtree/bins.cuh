@@ -7,6 +7,8 @@
 // the cut is divided again.
 #pragma once
 
+#include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "pqtree/block.cuh"
@@ -22,17 +24,19 @@ static_assert(cut_buckets <= batch_threads);
 namespace detail
 {
 
-// The numbers of the list's scores up to each of some limits, by searches side by side.
-template <int Limits>
-__device__ void scores_upto(const RankedList& list, const float (&limits)[Limits], std::uint32_t (&numbers)[Limits])
+// For each of some scores, the number of the list's scores whose sums with it are up to `limit`, by searches side by
+// side. Sums are compared, as rounded ones grow with their terms: all pairs have sums up to the last sum.
+template <int Scores>
+__device__ void sums_upto(const RankedList& list, float limit, const float (&scores)[Scores],
+                          std::uint32_t (&numbers)[Scores])
 {
 #pragma unroll
-    for (int l = 0; l < Limits; ++l) numbers[l] = 0;
+    for (int s = 0; s < Scores; ++s) numbers[s] = 0;
     for (std::uint32_t step = list.largest_step(); step > 0; step /= 2) {
 #pragma unroll
-        for (int l = 0; l < Limits; ++l) {
-            const std::uint32_t next = numbers[l] + step;
-            if (list.scores[min(next, list.count) - 1] <= limits[l] && next <= list.count) numbers[l] = next;
+        for (int s = 0; s < Scores; ++s) {
+            const std::uint32_t next = numbers[s] + step;
+            if (scores[s] + list.scores[min(next, list.count) - 1] <= limit && next <= list.count) numbers[s] = next;
         }
     }
 }
@@ -40,27 +44,28 @@ __device__ void scores_upto(const RankedList& list, const float (&limits)[Limits
 // The number of pairs of the i-th entry of `a` with sums up to `limit`.
 __device__ inline std::uint32_t pairs_of(const RankedList& a, const RankedList& b, std::uint32_t i, float limit)
 {
-    const float limits[1] = {limit - a.scores[i]};
+    const float scores[1] = {a.scores[i]};
     std::uint32_t pairs[1];
-    scores_upto(b, limits, pairs);
+    sums_upto(b, limit, scores, pairs);
     return pairs[0];
 }
 
-// The number of pairs with sums up to `limit`, by a warp.
-__device__ inline std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit)
+// The number of pairs with sums up to `limit` of every Sharing-th 32 entries of `a`, by a warp.
+template <std::uint32_t Sharing>
+__device__ std::uint32_t count_pairs(const RankedList& a, const RankedList& b, float limit, std::uint32_t share)
 {
     constexpr int together = 4;
     std::uint32_t pairs = 0;
-    for (std::uint32_t base = threadIdx.x % 32; base < a.count; base += 32 * together) {
-        if (limit - a.scores[base] < b.scores[0]) break;  // the scores of `a` only grow
-        float limits[together];
+    for (std::uint32_t base = 32 * share + threadIdx.x % 32; base < a.count; base += 32 * Sharing * together) {
+        if (a.scores[base] + b.scores[0] > limit) break;  // the scores of `a` only grow
+        float scores[together];
         std::uint32_t own[together];
 #pragma unroll
         for (std::uint32_t j = 0; j < together; ++j) {
-            const std::uint32_t i = base + 32 * j;
-            limits[j] = i < a.count ? limit - a.scores[i] : -INFINITY;
+            const std::uint32_t i = base + 32 * Sharing * j;
+            scores[j] = i < a.count ? a.scores[i] : NAN;  // of no pairs
         }
-        scores_upto(b, limits, own);
+        sums_upto(b, limit, scores, own);
 #pragma unroll
         for (int j = 0; j < together; ++j) pairs += own[j];
     }
@@ -82,29 +87,34 @@ __device__ inline float sum_with(const RankedList& a, const RankedList& b, std::
 }
 
 // Finds a limit with at least `wanted` pairs, and at most a quarter more where sums differ enough; the last sum where
-// there are fewer. Each warp counts the pairs of one limit between `low` and a sum with enough pairs, then between the
+// there are fewer. Warps count the pairs of some limits between `low` and a sum with enough pairs, then between the
 // nearest two. Begins and ends with a barrier.
 template <int Threads>
 __device__ float find_limit(const RankedList& a, const RankedList& b, float low, std::uint32_t wanted,
                             BlockState& state)
 {
     constexpr int rounds = 6;
-    constexpr int points = Threads / 32;
+    constexpr int points = 8;  // whatever the size of the block: an answer does not depend on the batch
+    constexpr int sharing = Threads / 32 / points;  // warps that count the pairs of a limit
+    static_assert(sharing * points * 32 == Threads);
     float high = sum_with(a, b, wanted, low);
     for (int round = 0; round < rounds; ++round) {
         const float step = (high - low) / static_cast<float>(points + 1);
         const auto own = static_cast<int>(threadIdx.x / 32);
         __syncthreads();
-        const std::uint32_t pairs = count_pairs(a, b, low + step * static_cast<float>(own + 1));
+        const std::uint32_t pairs =
+            count_pairs<sharing>(a, b, fmaf(step, static_cast<float>(own / sharing + 1), low), own % sharing);
         if (threadIdx.x % 32 == 0) state.warp_sums[own] = pairs;
         __syncthreads();
         // The numbers of pairs only grow.
         const std::uint32_t lane = threadIdx.x % 32;
-        const int point = __popc(__ballot_sync(~0U, lane < points && state.warp_sums[lane] < wanted));
-        const bool enough = point < points && state.warp_sums[point] <= wanted + wanted / 4;
+        std::uint32_t of_point = 0;
+        for (std::uint32_t i = 0; lane < points && i < sharing; ++i) of_point += state.warp_sums[lane * sharing + i];
+        const int point = __popc(__ballot_sync(~0U, lane < points && of_point < wanted));
+        const bool enough = point < points && __shfl_sync(~0U, of_point, point) <= wanted + wanted / 4;
         const float from = low;
-        if (point < points) high = from + step * static_cast<float>(point + 1);
-        low = from + step * static_cast<float>(point);
+        if (point < points) high = fmaf(step, static_cast<float>(point + 1), from);
+        low = fmaf(step, static_cast<float>(point), from);
         if (enough) break;
     }
     __syncthreads();
@@ -168,7 +178,7 @@ struct Buckets {
     // The buckets of the sums of one bucket.
     __device__ Buckets within(std::uint32_t bucket) const
     {
-        return {origin + static_cast<float>(bucket) * width, fmaxf(width / cut_buckets, 1e-30F)};
+        return {fmaf(static_cast<float>(bucket), width, origin), fmaxf(width / cut_buckets, FLT_MIN)};
     }
 };
 
@@ -309,7 +319,7 @@ __device__ void visit_bins(const MirrorView& mirror, const BlockSpace& space, co
     while (true) {
         const float limit = detail::find_limit<Threads>(a, b, low, wanted_pairs, state);
         const detail::Shell shell = detail::open_shell<Threads>(a, b, limit, visited, sums, state);
-        const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, 1e-30F)};
+        const detail::Buckets buckets{low, fmaxf((limit - low) / cut_buckets, FLT_MIN)};
         for (std::uint32_t first = 0; first < shell.pairs;) {
             if (threadIdx.x < cut_buckets) space.scratch[threadIdx.x] = 0;
             if (threadIdx.x == 0) {

@@ -2,6 +2,7 @@
 #include "pqtree/builder.h"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -223,14 +224,19 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
                                 labels.data(), input.progress.cancel, stream);
             write_leaves(labels.data(), count, static_cast<std::uint32_t>(part), out, stream);
         }
-        encode_lines(tree.view(), rows, count, out, stream);
+        encode_lines(tree.view(), rows, count, out, context_.shared_bytes_per_block(), stream);
     });
     device_->download(codes_, arrays.codes.data(), input.pool, input.progress.cancel);
 }
 
 std::unique_ptr<TreeProposer> DeviceSteps::make_proposer(const TreeBuildInput& input, const TreeArrays& arrays)
 {
-    return std::make_unique<SearchingProposer>(context_, input.shape, arrays, std::move(codes_), input.pool);
+    try {
+        return std::make_unique<SearchingProposer>(context_, input.shape, arrays, std::move(codes_), input.pool);
+    } catch (const std::bad_alloc&) {
+        // Searches take shared memory for each line part; the rest of the build does not.
+        return TreeBuildSteps::make_proposer(input, arrays);
+    }
 }
 
 }  // namespace

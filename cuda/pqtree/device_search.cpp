@@ -79,32 +79,50 @@ std::size_t queries_in_time(const Mirror& mirror, const ProposePlan& plan)
     return std::max<std::size_t>(1, static_cast<std::size_t>(queries));
 }
 
-}  // namespace
-
-DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room)
+// Plans the launches of a request, with so many blocks a query and at most `most` proposals. Returns false where a
+// block has no room for them.
+bool plan_blocks(const Mirror& mirror, const SearchRequest& request, std::size_t most, std::uint32_t blocks,
+                 ProposePlan& plan)
 {
-    DevicePlan plan;
     const MirrorView& view = mirror.view();
-    const double live = std::max(1 - request.dead_share, 1.0 / static_cast<double>(mirror.rows()));
-    const double candidates = static_cast<double>(request.plan.candidates) / live;
+    const auto rows = static_cast<double>(mirror.rows());
+    const double live = std::max(1 - request.dead_share, 1.0 / rows);
+    const double candidates = std::min(static_cast<double>(request.plan.candidates) / live, rows);
     // Scores of line codes are the values of rows that have no vectors, but for rounding.
     const std::size_t ranked = view.values_of_codes() && request.ranks
                                    ? std::min(request.plan.ranked, request.k + 6 + request.k / 32)
                                    : request.plan.ranked;
-    const std::size_t wanted = std::min<std::size_t>(ranked, most_proposed);
     const std::size_t shared_bytes = mirror.context().shared_bytes_per_block();
-    const auto propose_by = [&](std::uint32_t blocks) {
-        if (!plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
-                            static_cast<std::size_t>(std::min(candidates, static_cast<double>(mirror.rows()))), wanted,
-                            blocks, !request.ranks, shared_bytes, plan.propose))
+    return plan_proposals(view.tree, view.lists.slots, mirror.rows(), request.plan.width,
+                          static_cast<std::size_t>(candidates), std::min(ranked, most), blocks, !request.ranks,
+                          shared_bytes, plan) &&
+           (!request.ranks || rank_shared_bytes(view, plan) <= shared_bytes);
+}
+
+}  // namespace
+
+bool has_room(const Mirror& mirror, const SearchRequest& request)
+{
+    ProposePlan plan;
+    return plan_blocks(mirror, request, most_proposed, 1, plan);
+}
+
+DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room)
+{
+    DevicePlan plan;
+    std::size_t most = most_proposed;
+    // Blocks that share a query take larger tiles, and the block that ranks has the proposals of all of them.
+    for (std::uint32_t blocks = blocks_for(mirror, count); !plan_blocks(mirror, request, most, blocks, plan.propose);) {
+        if (blocks > 1) {
+            blocks /= 2;
+        } else if (!request.ranks && most > 1) {
+            most /= 2;
+        } else {
             throw std::bad_alloc();
-        return !request.ranks || rank_shared_bytes(view, plan.propose) <= shared_bytes;
-    };
-    // The block that ranks has the proposals of all blocks in shared memory.
-    for (std::uint32_t blocks = blocks_for(mirror, count); !propose_by(blocks); blocks /= 2)
-        if (blocks == 1) throw std::bad_alloc();
+        }
+    }
     plan.ranks = request.ranks;
-    plan.k = static_cast<std::uint32_t>(request.ranks ? request.k : wanted);
+    plan.k = request.ranks ? static_cast<std::uint32_t>(request.k) : plan.propose.wanted;
     plan.step = queries_of_launch(mirror, plan.propose, count, queries_in_time(mirror, plan.propose));
     std::size_t queries = std::min(count, most_queries);
     const auto bytes_for = [&](std::size_t width) {

@@ -26,8 +26,12 @@ struct SearchRequest {
     bool ranks = true;
 };
 
+// Whether a block's shared memory has room for the search of a query.
+bool has_room(const Mirror& mirror, const SearchRequest& request);
+
 // Plans a chunk of the first plan.count <= count queries: the length of its launches and the workspace are bounded. The
-// rows that are ranked are at most most_proposed. room: free bytes of device memory.
+// rows that are ranked are at most most_proposed. Where they are not ranked by values, and a block has no room for all
+// proposals, it makes fewer. room: free bytes of device memory. Throws std::bad_alloc where has_room() is false.
 DevicePlan plan_chunk(const Mirror& mirror, const SearchRequest& request, std::size_t count, std::size_t room);
 
 // Enqueues the search of a chunk. dead: one bit for each position, or null. Throws CudaError.

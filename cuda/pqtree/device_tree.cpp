@@ -1,7 +1,9 @@
 #include "pqtree/device_tree.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
+#include <new>
 #include <vector>
 
 #include "device/wait.h"
@@ -93,8 +95,9 @@ void DeviceTree::load_lines(Context& context, const TreeArrays& arrays, cudaStre
         }
         largest_bias += largest;
     }
-    bias_step_ = static_cast<float>(largest_bias / 65535);
-    if (!std::isfinite(bias_step_)) throw BadRequest("the lines are too long");
+    // Its inverse is finite, too.
+    bias_step_ = std::max(static_cast<float>(largest_bias / 65535), FLT_MIN);
+    if (!std::isfinite(bias_step_)) throw std::bad_alloc();  // the CPU serves lines that are too long for floats
     upload(context, spans_, spans, stream);
     upload(context, part_of_, part_of, stream);
     upload(context, constants_, constants, stream);

@@ -13,7 +13,7 @@ class DeviceTree
 public:
     DeviceTree() = default;
     // Copies the tree and the lines of `arrays`, for searches by tree_metric(metric). Waits. The stream must outlive
-    // the object. Throws BadRequest for lines that are too long for floats.
+    // the object. Throws std::bad_alloc for lines that are too long for floats.
     DeviceTree(Context& context, Metric metric, const TreeArrays& arrays, cudaStream_t stream);
 
     const TreeView& view() const { return view_; }

@@ -14,6 +14,7 @@ namespace
 
 constexpr int threads = 256;
 constexpr int line_rows = 128;                             // rows of a block, a thread each
+constexpr int few_line_rows = 32;                          // the same where shared memory is short
 constexpr std::size_t launch_rows = std::size_t{1} << 16;  // some 0.1 ms
 
 std::uint32_t blocks_for(std::size_t count)
@@ -89,14 +90,14 @@ __global__ void write_leaves_kernel(const std::uint32_t* leaves, std::size_t cou
     code[1] = static_cast<std::uint8_t>(leaves[row] >> 8);
 }
 
-// Bytes of shared memory: distances [padded_level1][line_rows], and the lines of a line part.
-std::size_t line_bytes(const TreeView& tree)
+// Bytes of shared memory: distances [padded_level1][rows], and the lines of a line part.
+std::size_t line_bytes(const TreeView& tree, int rows)
 {
-    return std::size_t{tree.padded_level1} * line_rows * sizeof(float) + line_room * sizeof(LineConstants);
+    return std::size_t{tree.padded_level1} * rows * sizeof(float) + line_room * sizeof(LineConstants);
 }
 
 // Adds to distances[c][own] the squared differences of up to `together` dimensions from `first` on.
-template <std::uint32_t together>
+template <std::uint32_t together, int Rows>
 __device__ void add_distances(const TreeView& tree, const float* given, std::uint32_t first, std::uint32_t count,
                               bool fresh, float* distances)
 {
@@ -117,30 +118,30 @@ __device__ void add_distances(const TreeView& tree, const float* given, std::uin
         }
 #pragma unroll
         for (std::uint32_t i = 0; i < 4; ++i) {
-            float& distance = distances[(4 * quad + i) * line_rows + threadIdx.x];
+            float& distance = distances[(4 * quad + i) * Rows + threadIdx.x];
             distance = fresh ? sums[i] : distance + sums[i];
         }
     }
 }
 
-// A block encodes line_rows rows, a thread each: the distances to the centroids of a line part, and then the error on
+// A block encodes Rows rows, a thread each: the distances to the centroids of a line part, and then the error on
 // each line by equation 9. The lines are the same for all lanes, so each read of a distance is free of conflicts.
-__global__ __launch_bounds__(line_rows) void encode_lines_kernel(TreeView tree, const float* rows, std::size_t count,
-                                                                 CodeOutput out)
+template <int Rows>
+__global__ __launch_bounds__(Rows) void encode_lines_kernel(TreeView tree, const float* rows, std::size_t count,
+                                                            CodeOutput out)
 {
-    extern __shared__ float distances[];  // [padded_level1][line_rows]
-    auto* lines = reinterpret_cast<LineConstants*>(distances + std::size_t{tree.padded_level1} * line_rows);
-    const std::size_t row = std::size_t{blockIdx.x} * line_rows + threadIdx.x;
+    extern __shared__ float distances[];  // [padded_level1][Rows]
+    auto* lines = reinterpret_cast<LineConstants*>(distances + std::size_t{tree.padded_level1} * Rows);
+    const std::size_t row = std::size_t{blockIdx.x} * Rows + threadIdx.x;
     const bool valid = row < count;
     const float* given = rows + (valid ? row : count - 1) * tree.dimensions;
     std::uint8_t* code = out.codes + row * out.stride + 2 * tree.parts;
     for (std::uint32_t part = 0; part < tree.line_parts; ++part) {
         const LineSpan span = tree.spans[part];
         __syncthreads();
-        for (std::uint32_t i = threadIdx.x; i < tree.lines; i += line_rows)
-            lines[i] = tree.constants[part * tree.lines + i];
+        for (std::uint32_t i = threadIdx.x; i < tree.lines; i += Rows) lines[i] = tree.constants[part * tree.lines + i];
         for (std::uint32_t d = 0; d < span.width; d += 8)
-            add_distances<8>(tree, given, span.first + d, min(8U, span.width - d), d == 0, distances);
+            add_distances<8, Rows>(tree, given, span.first + d, min(8U, span.width - d), d == 0, distances);
         __syncthreads();
         float least = FLT_MAX;
         float place = 0;
@@ -148,8 +149,8 @@ __global__ __launch_bounds__(line_rows) void encode_lines_kernel(TreeView tree, 
 #pragma unroll 2
         for (std::uint32_t i = 0; i < tree.lines; ++i) {
             const LineConstants line = lines[i];
-            const float from = distances[(line.ends & 0xffffU) * line_rows + threadIdx.x];
-            const float towards = from + line.length - distances[(line.ends >> 16) * line_rows + threadIdx.x];
+            const float from = distances[(line.ends & 0xffffU) * Rows + threadIdx.x];
+            const float towards = from + line.length - distances[(line.ends >> 16) * Rows + threadIdx.x];
             const float most = line.first + 255 * line.step;
             // A line of length 0 is a point: lambda has no effect.
             const float middle = line.length > 0 ? __fdividef(0.5F * towards, line.length) : line.first;
@@ -197,13 +198,16 @@ void write_leaves(const std::uint32_t* leaves, std::size_t count, std::uint32_t 
 }
 
 void encode_lines(const TreeView& tree, const float* rows, std::size_t count, const CodeOutput& out,
-                  cudaStream_t stream)
+                  std::size_t shared_bytes, cudaStream_t stream)
 {
-    allow_shared_memory(encode_lines_kernel);
+    const bool large = line_bytes(tree, line_rows) <= shared_bytes;
+    const int block_rows = large ? line_rows : few_line_rows;
+    const auto kernel = large ? encode_lines_kernel<line_rows> : encode_lines_kernel<few_line_rows>;
+    allow_shared_memory(kernel);
     for (std::size_t first = 0; first < count; first += launch_rows) {
         const std::size_t here = std::min(launch_rows, count - first);
-        const auto blocks = static_cast<std::uint32_t>((here + line_rows - 1) / line_rows);
-        encode_lines_kernel<<<blocks, line_rows, line_bytes(tree), stream>>>(
+        const auto blocks = static_cast<std::uint32_t>((here + block_rows - 1) / block_rows);
+        kernel<<<blocks, block_rows, line_bytes(tree, block_rows), stream>>>(
             tree, rows + first * tree.dimensions, here, {out.codes + first * out.stride, out.stride});
         check_launch("encoding lines");
     }

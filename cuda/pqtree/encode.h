@@ -43,8 +43,8 @@ void write_leaves(const std::uint32_t* leaves, std::size_t count, std::uint32_t 
                   cudaStream_t stream);
 
 // Writes the lines and places of rows [count][dimensions]: of each line part the line with the smallest error, ties to
-// the lower number. tree: level1, spans and constants (lengths of L2) are valid.
+// the lower number. tree: level1, spans and constants (lengths of L2) are valid. shared_bytes: the most of a block.
 void encode_lines(const TreeView& tree, const float* rows, std::size_t count, const CodeOutput& out,
-                  cudaStream_t stream);
+                  std::size_t shared_bytes, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::pqtree

@@ -66,6 +66,8 @@ inline constexpr std::uint32_t most_bins = 1280;       // that are listed at a t
 inline constexpr std::uint32_t cut_buckets = 256;      // of scores, where bins are cut
 inline constexpr std::uint32_t fewest_scratch = 2212;  // words: radix selection, or the positions of a tile
 static_assert(shared_tile_rows <= fewest_scratch);
+// Of a block's shared memory, at least what the kernel's static variables take (block.cuh).
+inline constexpr std::uint32_t fixed_bytes = 256;
 
 // The numbers that decide the shared memory of a search.
 struct BlockShape {

@@ -18,6 +18,7 @@ namespace
 {
 
 constexpr std::uint32_t most_inline = 256;  // dimensions
+static_assert(sizeof(BlockState) + 64 <= fixed_bytes);
 
 struct Job {
     const float* queries;
@@ -58,7 +59,7 @@ __device__ RankedList combine(const BlockSpace& space, const RankedList& a, cons
         if (pair < count) {
             const std::uint32_t i = detail::entry_of(sums, a.count, pair);
             const std::uint32_t j = pair - sums[i];
-            key = make_key(a.scores[i] + b.scores[j], a.numbers[i] * leaves + b.numbers[j]);
+            key = make_key(detail::within_range(a.scores[i] + b.scores[j]), a.numbers[i] * leaves + b.numbers[j]);
         }
         space.keys[pair] = key;
     }
@@ -188,6 +189,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.wanted = static_cast<std::uint32_t>(wanted);
     plan.ordered = ordered || slots.hashed;
     plan.blocks = plan.ordered ? 1 : blocks;
+    plan.shared_bytes = shared_bytes;
     const double per_bin = std::max(1.0, crowding * static_cast<double>(rows) / static_cast<double>(slots.slots));
     const auto bins = static_cast<std::uint32_t>(
         std::min<double>(1.2 * static_cast<double>(plan.candidates) / per_bin, most_bins / 5 * 4));
@@ -203,7 +205,7 @@ bool plan_proposals(const TreeView& tree, const BinSlots& slots, std::uint64_t r
     plan.shape.bins = std::clamp((plan.first_pairs / 4 * 5 + 63) / 64 * 64, fewest_bins, most_bins);
     plan.shape.proposed = plan.wanted;
     plan.layout = BlockLayout::of(plan.shape);
-    return plan.layout.bytes <= shared_bytes;
+    return plan.layout.bytes + fixed_bytes <= shared_bytes;
 }
 
 std::size_t resident_blocks(const ProposePlan& plan)

@@ -23,6 +23,7 @@ struct ProposePlan {
     std::uint32_t first_pairs = 1;  // bins of the first shell
     std::uint32_t blocks = 1;       // of a query
     bool ordered = true;            // the best `wanted` come in order; else in any order
+    std::size_t shared_bytes = 0;   // the most of a block
     BlockShape shape;
     BlockLayout layout;
 

@@ -251,6 +251,8 @@ RankJob job_of(const MirrorView& mirror, const ProposePlan& plan)
     job.stride = plan.stride();
     job.near = rows::has_near_values(mirror) && mirror.dimensions <= most_near;
     job.table = mirror.values_of_codes() && table <= most_table;
+    // A smaller device reads the centroids from memory.
+    if (RankSpace(mirror, job, few_threads, nullptr).bytes > plan.shared_bytes) job.table = false;
     return job;
 }
 

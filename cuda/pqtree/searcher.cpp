@@ -80,6 +80,8 @@ void TreeSearcher::search_bins(const SearchBatch& batch, const Round& round, Sea
     if (k > most_proposed || ((plan.complete || too_few) && !batch.proposals_will_do))
         return search_all_rows(batch, round, results, pool);
     const SearchRequest request{plan, k, dead != nullptr ? dead->share : 0, !batch.proposals_will_do};
+    // Neither do rows that a block has no room to rank.
+    if (request.ranks && !has_room(mirror_, request)) return search_all_rows(batch, round, results, pool);
     const auto plan_chunks = [&](std::size_t, std::size_t count, std::size_t room) {
         return plan_chunk(mirror_, request, count, room);
     };

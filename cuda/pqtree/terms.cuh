@@ -130,7 +130,7 @@ __device__ inline TermScale scale_of(const TermRange* ranges, std::uint32_t line
     sum = warp_sum(sum);
     shift = warp_sum(shift);
     const float unit = fmaxf(fmaxf(steepest / largest_term, reach / (place_steps * largest_term)), sum / largest_sum);
-    return {fmaxf(unit, 1e-30F), shift};
+    return {fmaxf(unit, FLT_MIN), shift};
 }
 
 __device__ inline std::uint32_t rounded(float value)

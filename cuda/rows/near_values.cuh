@@ -147,7 +147,8 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
             }
             const std::uint32_t i = first + j * at_once;
             if (lane != 0 || i >= count) continue;
-            const float error = relative * (squared ? sum.sum : sum.magnitude);
+            // Terms below FLT_MIN have fewer bits.
+            const float error = relative * (squared ? sum.sum : sum.magnitude) + FLT_MIN;
             const bool finite = error < FLT_MAX;
             space.lowest[i] = finite ? sum.sum - error : -FLT_MAX;
             space.highest[i] = finite ? sum.sum + error : FLT_MAX;

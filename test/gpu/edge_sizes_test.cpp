@@ -9,6 +9,7 @@
 #include "graph/graph.h"
 #include "ivfadc/ivfadc.h"
 #include "methods_fixture.h"
+#include "pqtree/pqtree.h"
 
 namespace pgwarp::test
 {
@@ -34,6 +35,7 @@ std::unique_ptr<Searcher> searcher_of(const Index& index, const Case& given, cud
     if (given.method == Method::exact) made = cuda::make_exact_searcher(context, index.shape, arrays);
     if (given.method == Method::ivfadc) made = cuda::ivfadc::make_searcher(index.shape, options, arrays, context);
     if (given.method == Method::graph) made = cuda::graph::make_searcher(index.shape, options, arrays, context);
+    if (given.method == Method::pqtree) made = cuda::pqtree::make_searcher(index.shape, options, arrays, context);
     for (const ArrayShape& array : arrays) made->write(array.name, 0, index.contents(array));
     made->finish_load(pool);
     return made;
@@ -56,8 +58,13 @@ TEST_P(EdgeSizes, AreAnswered)
             if (given.method == Method::ivfadc) {
                 options = make_list({{"codes", given.codes}, {"refine", given.refine}, {"lists", 7}});
             }
+            if (given.method == Method::pqtree) {
+                options = make_list({{"refine", given.refine}, {"line_parts", dimensions > 1 ? 16 : 1}});
+            }
             const Index index(given.method, given.metric, dimensions, rows, options, pool);
-            for (const std::size_t kilobytes : {std::size_t{1000}, std::size_t{64}}) {
+            // A tree and its lines take more than 64 KB.
+            const std::size_t small = given.method == Method::pqtree ? 99 : 64;
+            for (const std::size_t kilobytes : {std::size_t{1000}, small}) {
                 context.limit_shared_bytes(kilobytes << 10);
                 const auto searcher = searcher_of(index, given, context, pool);
                 for (const std::size_t asked : {std::size_t{1}, std::size_t{5}, std::size_t{70}}) {
@@ -69,6 +76,8 @@ TEST_P(EdgeSizes, AreAnswered)
                             batch.count = asked;
                             batch.k = k;
                             batch.dead = dead;
+                            // Else all rows are compared, without the tree.
+                            if (given.method == Method::pqtree) batch.effort = 1;
                             std::vector<std::vector<RowResult>> found;
                             searcher->search(batch, found, pool);
                             const std::string what = std::to_string(dimensions) + " dimensions, " +
@@ -100,7 +109,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, EdgeSizes,
                                          Case{Method::ivfadc, Metric::l2, 0, 0}, Case{Method::ivfadc, Metric::l2, 1, 1},
                                          Case{Method::ivfadc, Metric::inner_product, 2, 0},
                                          Case{Method::ivfadc, Metric::cosine, 2, 2},
-                                         Case{Method::graph, Metric::l2, 1, 2}),
+                                         Case{Method::graph, Metric::l2, 1, 2}, Case{Method::pqtree, Metric::l2, 0, 0},
+                                         Case{Method::pqtree, Metric::cosine, 1, 2},
+                                         Case{Method::pqtree, Metric::inner_product, 0, 1}),
                          [](const auto& info) { return std::to_string(info.index); });
 
 }  // namespace

@@ -40,6 +40,16 @@ TEST(ExactSearch, RandomRows)
     }
 }
 
+// Four queries side by side take the shared memory of a block, but for the part of its static variables.
+TEST(ExactSearch, QueriesThatFillSharedMemory)
+{
+    const auto most = static_cast<std::uint32_t>(device().shared_bytes_per_block() / (4 * sizeof(float)) / 64 * 64);
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t dimensions : {most, most - 64})
+            check_search(metric, random_data(700, 4, dimensions), 10);
+    }
+}
+
 TEST(ExactSearch, RowsInHalves)
 {
     for (const Metric metric : metrics) {

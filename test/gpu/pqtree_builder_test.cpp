@@ -115,6 +115,21 @@ TEST(PqtreeBuild, GivesTheSameBytesTwice)
         EXPECT_TRUE(first.contents(array) == again.contents(array)) << array.name;
 }
 
+// Blocks encode fewer rows at a time, and the CPU calibrates where searches have no room.
+TEST(PqtreeBuild, GivesTheSameBytesWhereSharedMemoryIsShort)
+{
+    ThreadPool pool(0);
+    const std::vector<float> vectors = random_rows(count, dimensions, 9);
+    const ParameterList options = make_list({{"k1", 256}, {"k2", 2}});
+    const BuiltIndex first(vectors, Metric::l2, options, pool);
+    shared_context().limit_shared_bytes(std::size_t{64} << 10);  // of sm_75
+    const BuiltIndex again(vectors, Metric::l2, options, pool);
+    shared_context().limit_shared_bytes(SIZE_MAX);
+    for (const ArrayShape& array : first.builder->arrays())
+        EXPECT_TRUE(first.contents(array) == again.contents(array)) << array.name;
+    EXPECT_GT(again.builder->calibration().count, 0U);
+}
+
 // Rows come to the device in pieces, which are encoded while others are on their way.
 TEST(PqtreeBuild, EncodesEveryPiece)
 {

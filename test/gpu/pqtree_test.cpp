@@ -202,6 +202,42 @@ TEST_P(PqtreeOnDevice, AnswersTheSameOnSmallerDevices)
     EXPECT_EQ(ids(found[0]), ids(again[0]));
 }
 
+// Where a block has no room to rank so many rows, all rows are compared, and answers are at least as near.
+TEST_P(PqtreeOnDevice, AnswersWhereABlockHasNoRoom)
+{
+    for (const std::size_t queries : {std::size_t{1}, query_count}) {
+        for (const std::uint32_t k : {10U, 600U, 2048U}) {
+            const SearchBatch batch = batch_of(queries, k, 4000);
+            const auto found = on_device(batch);
+            shared_context().limit_shared_bytes(std::size_t{99} << 10);
+            const auto again = on_device(batch);
+            shared_context().limit_shared_bytes(SIZE_MAX);
+            for (std::size_t q = 0; q < queries; ++q) {
+                ASSERT_EQ(again[q].size(), k);
+                for (std::size_t i = 0; i < k; ++i)
+                    ASSERT_LE(again[q][i].distance, found[q][i].distance) << "k " << k << ", query " << q;
+            }
+        }
+    }
+}
+
+// Where a block has no room for so many proposals, it makes fewer: the best.
+TEST_P(PqtreeOnDevice, ProposesWhereABlockHasNoRoom)
+{
+    SearchBatch batch = batch_of(query_count, 2000, 4000);
+    batch.proposals_will_do = true;
+    const auto found = on_device(batch);
+    shared_context().limit_shared_bytes(std::size_t{99} << 10);
+    const auto again = on_device(batch);
+    shared_context().limit_shared_bytes(SIZE_MAX);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        ASSERT_GE(again[q].size(), 500U);
+        const std::vector<std::uint32_t> all = ids(found[q]);
+        ASSERT_LE(again[q].size(), all.size());
+        EXPECT_EQ(ids(again[q]), std::vector(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(again[q].size())));
+    }
+}
+
 TEST_P(PqtreeOnDevice, ProposesLikeTheCpu)
 {
     SearchBatch batch = batch_of(query_count, 50, 2000);
@@ -281,20 +317,179 @@ TEST_P(PqtreeOnDevice, RefusesImpossibleCodes)
     }
 }
 
+// Blocks of few queries are larger, and several share a query.
+TEST(PqtreeSearch, AnswersTheSameInEveryBatch)
+{
+    constexpr std::size_t dimensions = 24;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(30000, dimensions, 31);
+    const std::vector<float> queries = random_rows(1000, dimensions, 32);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 16}, {"k2", 8}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    const auto search = [&](std::size_t count, std::uint32_t k) {
+        SearchBatch batch;
+        batch.queries = std::span(queries).first(count * dimensions);
+        batch.count = count;
+        batch.k = k;
+        batch.effort = 2000;
+        std::vector<std::vector<RowResult>> found;
+        searcher->search(batch, found, pool);
+        return found;
+    };
+    for (const std::uint32_t k : {10U, 200U}) {
+        const auto all = search(1000, k);
+        for (const std::size_t count : {1, 15, 17, 66, 132}) {
+            const auto some = search(count, k);
+            for (std::size_t q = 0; q < count; ++q)
+                ASSERT_EQ(ids(some[q]), ids(all[q])) << count << " queries, k " << k << ", query " << q;
+        }
+    }
+}
+
+// All sums of equal leaves are equal, and rounding must leave none of them out.
+TEST(PqtreeSearch, CombinesEqualLeaves)
+{
+    constexpr std::size_t dimensions = 12;
+    ThreadPool pool(0);
+    std::vector<float> rows = random_rows(700, dimensions, 51);
+    for (std::size_t i = dimensions; i < rows.size(); ++i) rows[i] = rows[i % dimensions];
+    const std::vector<float> queries = random_rows(200, dimensions, 52);
+    for (const std::int64_t parts : {1, 2, 3, 4}) {
+        const Index index(Method::pqtree, Metric::l2, dimensions, rows,
+                          make_list({{"parts", parts}, {"k1", 4}, {"k2", 2}, {"line_parts", 12}}), pool);
+        const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                          index.builder->arrays(), shared_context());
+        index.write_to(*searcher);
+        searcher->finish_load(pool);
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = 200;
+        batch.k = 10;
+        batch.effort = 400;
+        std::vector<std::vector<RowResult>> found;
+        std::vector<std::vector<RowResult>> wanted;
+        searcher->search(batch, found, pool);
+        index.searcher->search(batch, wanted, pool);
+        for (std::size_t q = 0; q < batch.count; ++q) {
+            ASSERT_EQ(found[q].size(), 10U);
+            EXPECT_EQ(found[q].back().distance, wanted[q].back().distance);
+        }
+    }
+}
+
+// Searches take any part of a block's shared memory, up to the last bytes.
+TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
+{
+    constexpr std::size_t dimensions = 150;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(4000, dimensions, 21);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows,
+                      make_list({{"k1", 128}, {"k2", 8}, {"line_parts", 150}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = std::span(rows).first(dimensions);
+    batch.count = 1;
+    for (const std::uint32_t k : {300U, 400U, 480U}) {
+        for (std::int64_t width = 1; width <= 128; ++width) {
+            batch.k = k;
+            batch.settings = make_list({{"candidates", 2000}, {"width", width}});
+            std::vector<std::vector<RowResult>> found;
+            ASSERT_NO_THROW(searcher->search(batch, found, pool)) << "k " << k << ", width " << width;
+            EXPECT_EQ(found[0].size(), k);
+        }
+    }
+}
+
+// Squares of differences below 1e-38 have few bits or none in single precision.
+TEST(PqtreeSearch, RanksRowsThatAreVeryNear)
+{
+    constexpr std::size_t dimensions = 32;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(500, dimensions, 22, 1e-22F);
+    const std::vector<float> queries = random_rows(20, dimensions, 23, 1e-22F);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"refine", full}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = queries;
+    batch.count = 20;
+    batch.k = 125;       // of which four times as many are ranked: all rows
+    batch.effort = 499;  // fewer than all, which would be compared without a choice
+    std::vector<std::vector<RowResult>> found;
+    searcher->search(batch, found, pool);
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        const auto truth = brute_force(Metric::l2, queries.data() + q * dimensions, rows, dimensions, batch.k);
+        EXPECT_EQ(ids(found[q]), ids(truth)) << "query " << q;
+    }
+}
+
+// Scores of such rows are near the smallest floats.
+TEST(PqtreeSearch, OrdersSmallVectorsByLineCodes)
+{
+    constexpr std::size_t dimensions = 32;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(3000, dimensions, 41, 1e-18F);
+    const std::vector<float> queries = random_rows(50, dimensions, 42, 1e-18F);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 8}, {"k2", 4}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = queries;
+    batch.count = 50;
+    batch.k = 10;
+    batch.effort = 400;
+    std::vector<std::vector<RowResult>> found;
+    searcher->search(batch, found, pool);
+    std::size_t right = 0;
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        for (const RowResult& one : brute_force(Metric::l2, queries.data() + q * dimensions, rows, dimensions, 10)) {
+            for (const RowResult& other : found[q]) right += one.row == other.row ? 1 : 0;
+        }
+    }
+    EXPECT_GE(right, 450U);  // of 500; the CPU finds 472
+}
+
+// The CPU serves them.
+TEST(PqtreeSearch, HasNoRoomForLinesTooLongForFloats)
+{
+    constexpr std::size_t dimensions = 32;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(1000, dimensions, 43, 1e18F);
+    const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 8}, {"k2", 4}}), pool);
+    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                      index.builder->arrays(), shared_context());
+    const auto load = [&] {
+        index.write_to(*searcher);
+        searcher->finish_load(pool);
+    };
+    EXPECT_THROW(load(), std::bad_alloc);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Indexes, PqtreeOnDevice,
-    testing::Values(Case{"l2 halves", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
-                    Case{"l2 vectors", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
-                    Case{"l2 codes", Metric::l2, 32, {{"k1", 32}, {"k2", 4}, {"line_parts", 8}, {"refine", none}}},
-                    Case{"product halves", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
-                    Case{"product codes", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", none}}},
-                    Case{"cosine vectors", Metric::cosine, 48, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
-                    Case{"one part", Metric::l2, 17, {{"parts", 1}, {"k1", 32}, {"k2", 32}, {"line_parts", 5}}},
-                    Case{"three parts", Metric::l2, 19, {{"parts", 3}, {"k1", 8}, {"k2", 4}, {"line_parts", 6}}},
-                    Case{
-                        "four parts, hashed", Metric::l2, 31, {{"parts", 4}, {"k1", 16}, {"k2", 8}, {"line_parts", 8}}},
-                    Case{"many line parts", Metric::l2, 200, {{"k1", 16}, {"k2", 4}, {"line_parts", 50}}},
-                    Case{"many leaves", Metric::l2, 16, {{"k1", 64}, {"k2", 32}, {"line_parts", 16}}}),
+    testing::Values(
+        Case{"l2 halves", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+        Case{"l2 vectors", Metric::l2, 32, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+        Case{"l2 codes", Metric::l2, 32, {{"k1", 32}, {"k2", 4}, {"line_parts", 8}, {"refine", none}}},
+        Case{"product halves", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", half}}},
+        Case{"product codes", Metric::inner_product, 24, {{"k1", 16}, {"k2", 8}, {"refine", none}}},
+        Case{"cosine vectors", Metric::cosine, 48, {{"k1", 16}, {"k2", 8}, {"refine", full}}},
+        Case{"one part", Metric::l2, 17, {{"parts", 1}, {"k1", 32}, {"k2", 32}, {"line_parts", 5}}},
+        Case{"three parts", Metric::l2, 19, {{"parts", 3}, {"k1", 8}, {"k2", 4}, {"line_parts", 6}}},
+        Case{"four parts, hashed", Metric::l2, 31, {{"parts", 4}, {"k1", 16}, {"k2", 8}, {"line_parts", 8}}},
+        Case{"many line parts", Metric::l2, 200, {{"k1", 16}, {"k2", 4}, {"line_parts", 50}}},
+        Case{"many leaves", Metric::l2, 16, {{"k1", 64}, {"k2", 32}, {"line_parts", 16}}},
+        Case{"large tables", Metric::l2, 240, {{"k1", 96}, {"k2", 2}, {"line_parts", 30}, {"refine", none}}}),
     [](const auto& info) { return std::to_string(info.index); });
 
 }  // namespace

@@ -19,7 +19,7 @@ CREATE INDEX t_tree ON t USING pqtree (val vector_cosine_ops) WITH (parts = 2);
 CREATE INDEX t_tree_full ON t USING pqtree (val) WITH (refine = full);
 CREATE INDEX t_tree_none ON t USING pqtree (val vector_ip_ops) WITH (refine = none);
 INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 11, i % 13]::vector FROM generate_series(501, 600) i;
-INSERT INTO t SELECT i, CASE WHEN i = 601 THEN NULL ELSE ARRAY[i, 0, 0, 0]::vector END FROM generate_series(601, 602) i;
+INSERT INTO t SELECT i, CASE WHEN i = 601 THEN NULL ELSE ARRAY[700, 0, 0, 0]::vector END FROM generate_series(601, 602) i;
 CREATE FUNCTION state(index regclass) RETURNS text LANGUAGE sql AS
 	$$SELECT format('%s rows, %s in logs, %s dead', rows, delta_rows, dead_rows) FROM pgwarp_index_info(index)$$;
 CREATE FUNCTION healthy(index regclass) RETURNS text LANGUAGE sql AS

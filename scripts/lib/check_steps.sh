@@ -228,9 +228,9 @@ check_compute_sanitizer()
 }
 
 # The settings of every cluster for tests. Only the tests read tables and pages: autovacuum or the checkpointer would
-# keep VACUUM from rows, or change plans.
+# keep VACUUM from rows, or change plans. Where many tests run at once, an engine takes long to open the GPUs.
 test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on pgwarp.merge_worker=off autovacuum=off
-    checkpoint_timeout=1h)
+    checkpoint_timeout=1h pgwarp.engine_timeout=60s)
 # Which of the engine's devices the tests run on: --device.
 device=cpu
 

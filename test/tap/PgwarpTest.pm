@@ -27,6 +27,8 @@ sub configure
 	$node->append_conf('postgresql.conf', staged_extension($ENV{PGWARP_DESTDIR})) if $ENV{PGWARP_DESTDIR};
 	$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{PGWARP_WAL_CONSISTENCY};
 	$node->append_conf('postgresql.conf', "pgwarp.device = $ENV{PGWARP_DEVICE}") if $ENV{PGWARP_DEVICE};
+	# Where many tests run at once, an engine takes long to open the GPUs.
+	$node->append_conf('postgresql.conf', 'pgwarp.engine_timeout = 60s') if ($ENV{PGWARP_DEVICE} // '') eq 'cuda';
 	# A custom setting of a library that isn't loaded yet is kept as a placeholder and takes effect with the library.
 	$node->append_conf('postgresql.conf', "pgwarp.verify_results = on");
 	# Counts of a test must not change by other processes: autovacuum, and the merge worker with it, run only where a

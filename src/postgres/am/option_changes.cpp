@@ -1,6 +1,7 @@
 // Checks changed options of an index against its column, and the column of an index that ALTER TABLE keeps.
 #include "postgres/am/option_changes.h"
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 
 extern "C" {
@@ -91,14 +92,15 @@ bool is_own_index(Oid relation)
 }
 
 // An index that ALTER TABLE keeps, because the new type of its column stores values as the old one did, is made without
-// a build. So the column is checked here: one without dimensions could be neither searched nor built again.
+// a build. So the column is checked here: one without dimensions could be neither searched nor built again. Rows that
+// are lists have no dimensions.
 void check_creation(Oid relation)
 {
     if (!is_own_index(relation)) return;
     // index_create() does the same next.
     CommandCounterIncrement();
     Relation index = index_open(relation, NoLock);
-    index_shape(index);
+    if (!is_list(index_element_type(index))) index_shape(index);
     index_close(index, NoLock);
 }
 

@@ -52,6 +52,7 @@ struct KnnSubquery {
 bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
 {
     if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
+    if (path->indexclauses != NIL) return false;  // batches have no keys
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));

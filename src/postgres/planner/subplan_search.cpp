@@ -38,7 +38,7 @@ bool is_ours(Oid index_oid)
 template <class Scan>
 void find_scan(const Scan* scan, SearchingSubplan* found)
 {
-    if (list_length(scan->indexorderby) != 1 || found->limit == nullptr) return;
+    if (list_length(scan->indexorderby) != 1 || scan->indexqual != NIL || found->limit == nullptr) return;
     Node* order = static_cast<Node*>(linitial(scan->indexorderby));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2 || !is_ours(scan->indexid)) return;
     auto* query = static_cast<Expr*>(lsecond(castNode(OpExpr, order)->args));

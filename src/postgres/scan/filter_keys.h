@@ -30,6 +30,11 @@ inline bool passes_keys(const FilterKeys& keys, const uint64* attributes)
     return keys.words == nullptr || passes(std::span(keys.words, keys.word_count), attributes);
 }
 
+inline QueryPredicate predicate_of(const FilterKeys& keys)
+{
+    return {keys.words, keys.word_count};
+}
+
 inline SearchPredicates predicates_of(const FilterKeys& keys)
 {
     return predicate_of_all(keys.words, keys.word_count);

@@ -72,10 +72,10 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
 {
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
-    if (now.arbitrary || now.filter.words != nullptr || !scans_for_statement(scan)) return nullptr;
+    if (now.arbitrary || !scans_for_statement(scan)) return nullptr;
     now.ahead = prefetched_answers.find_join(hint.node->state, scan->indexRelation, query);
     if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
-    if (hint.partitions == nullptr) return nullptr;
+    if (hint.partitions == nullptr || now.filter.words != nullptr) return nullptr;
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
 
@@ -90,7 +90,7 @@ bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
-    const ScanQuery query = {now.metric, now.sent, now.within};
+    const ScanQuery query = {now.metric, now.sent, now.within, predicate_of(now.filter)};
     const BatchAnswer* answer = nullptr;
     if (!now.started && !now.continuation) {
         answer = first_answer(scan, query);
@@ -110,6 +110,16 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     return true;
 }
 
+// Note how the engine searched among the rows that pass the scan's keys.
+void note_keys(IndexScanDesc scan, const SearchReply& reply)
+{
+    const ScanState* state = state_of(scan);
+    if (state->now.filter.words == nullptr) return;
+    elog(DEBUG1, UINT64_FORMAT " rows pass the keys, ways %d", static_cast<uint64>(reply.passing_rows),
+         static_cast<int>(reply.filter_ways));
+    if (state->hint.filter != nullptr) note_keyed_search(&state->hint.filter->keyed, reply);
+}
+
 // Search in the engine and take the results. False when the search must be repeated.
 bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
@@ -125,6 +135,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
     *found = read_search_reply(engine_search(index, seen, request, now.sent, predicates_of(now.filter)));
+    note_keys(scan, found->header);
     // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
 }
@@ -235,6 +246,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (may_lack_rows(now, complete, request, found)) {
             now.continuation = true;
             now.wanted = first_chunk;
+            now.ahead = nullptr;
             continue;
         }
         now.batch_generation = request.key.generation;

@@ -147,9 +147,37 @@ Expr* key_of_or_list(PlannerInfo* root, const KeyColumn& column, Expr* clause)
     return reinterpret_cast<Expr*>(eval_const_expressions(root, reinterpret_cast<Node*>(any)));
 }
 
+// `column operator value`; also for `value operator column`.
+Expr* key_of_comparison(PlannerInfo* root, const KeyColumn& column, Expr* clause)
+{
+    if (!IsA(clause, OpExpr) || list_length(castNode(OpExpr, clause)->args) != 2) return nullptr;
+    auto* comparison = castNode(OpExpr, clause);
+    auto* left = static_cast<Node*>(linitial(comparison->args));
+    auto* right = static_cast<Node*>(lsecond(comparison->args));
+    if (is_column(column, left)) {
+        const bool known = is_known_before(root, column, right);
+        return known && is_key_operator(column, comparison->opno, comparison->inputcollid) ? clause : nullptr;
+    }
+    const Oid swapped = get_commutator(comparison->opno);
+    if (!OidIsValid(swapped) || !is_column(column, right) || !is_known_before(root, column, left)) return nullptr;
+    if (!is_key_operator(column, swapped, comparison->inputcollid)) return nullptr;
+    Expr* key = make_opclause(swapped, BOOLOID, false, reinterpret_cast<Expr*>(right), reinterpret_cast<Expr*>(left),
+                              InvalidOid, comparison->inputcollid);
+    set_opfuncid(castNode(OpExpr, key));
+    return key;
+}
+
+Expr* key_of_null_test(const KeyColumn& column, Expr* clause)
+{
+    if (!IsA(clause, NullTest) || castNode(NullTest, clause)->argisrow) return nullptr;
+    return is_column(column, reinterpret_cast<Node*>(castNode(NullTest, clause)->arg)) ? clause : nullptr;
+}
+
 // Returns the clause as a key of the column; null where it is none.
 Expr* key_of_clause(PlannerInfo* root, const KeyColumn& column, Expr* clause)
 {
+    if (Expr* key = key_of_comparison(root, column, clause)) return key;
+    if (Expr* key = key_of_null_test(column, clause)) return key;
     if (Expr* key = key_of_array(root, column, clause)) return key;
     if (Expr* key = key_of_or_list(root, column, clause)) return key;
     return key_of_boolean(column, clause);

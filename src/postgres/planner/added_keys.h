@@ -1,5 +1,6 @@
 // Search keys of index paths that the planner of a release leaves to the executor: IN lists of columns behind the first
-// (before 17), OR lists of one column (before 18), and booleans where it knows no boolean operator class.
+// (before 17), OR lists of one column (before 18), and booleans where it knows no boolean operator class; and all keys
+// of paths that pgwarp makes itself.
 #pragma once
 
 #include "postgres/postgres_headers.h"

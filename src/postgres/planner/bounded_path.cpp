@@ -4,6 +4,7 @@
 #include "postgres/am/distance_bound.h"
 #include "postgres/am/index_columns.h"
 #include "postgres/am/methods.h"
+#include "postgres/planner/added_keys.h"
 #include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/custom_path.h"
 #include "postgres/planner/knn_filter_path.h"
@@ -72,6 +73,7 @@ void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, R
                                         keys, ForwardScanDirection, false, bms_is_empty(required) ? nullptr : required,
                                         loops_over(root, outer), false);
     if (is_forbidden_path(path)) return;
+    path = with_added_keys(root, rel, path);
     Path* filtered = with_knn_filter(root, rel, &path->path);
     if (filtered == &path->path) return;  // the index's predicate implies the clause
     filtered->pathkeys = order;

@@ -186,7 +186,7 @@ Node* replace_parameters(Node* node, void* context)
 
 // Describes the search keys of the scan, whose values come from the outer relation; false where some cannot be
 // evaluated ahead.
-bool add_keys(const KnnSubquery& found, OuterColumns* columns, KnnBatchPlan* plan)
+bool add_keys(const KnnSubquery& found, Node* (*replace)(Node*, void*), OuterColumns* columns, KnnBatchPlan* plan)
 {
     ListCell* cell;
     foreach (cell, found.keys) {
@@ -195,7 +195,7 @@ bool add_keys(const KnnSubquery& found, OuterColumns* columns, KnnBatchPlan* pla
         foreach (qual, clause->indexquals) {
             const Expr* condition = lfirst_node(RestrictInfo, qual)->clause;
             Node* value = value_of_condition(condition);
-            if (value != nullptr) value = replace_parameters(value, columns);
+            if (value != nullptr) value = replace(value, columns);
             if (columns->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
             if (!add_batch_key(condition, clause->indexcol, reinterpret_cast<Expr*>(value), plan)) return false;
         }
@@ -220,7 +220,7 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
         Node* query = replace_parameters(found.query, &columns);
         if (columns.failed || !may_evaluate_ahead(query)) continue;
         KnnBatchPlan keyed = {};
-        if (!add_keys(found, &columns, &keyed)) continue;
+        if (!add_keys(found, replace_parameters, &columns, &keyed)) continue;
         if (!contain_var_clause(query) && !contain_var_clause(reinterpret_cast<Node*>(keyed.values))) continue;
         Node* within = replace_parameters(found.within, &columns);
         *plan = {reinterpret_cast<Expr*>(query),
@@ -259,13 +259,15 @@ Path* find_bounded_search(const RelOptInfo* outer, const RelOptInfo* inner, KnnB
         Relids required = PATH_REQ_OUTER(path);
         if (bms_is_empty(required) || !bms_is_subset(required, outer->relids)) continue;
         KnnSubquery found = {};
-        if (!match_path(path, &found) || found.within == nullptr || found.keys != NIL) continue;
+        if (!match_path(path, &found) || found.within == nullptr) continue;
         OuterColumns columns = {NIL, outer, false};
         Node* query = replace_columns(found.query, &columns);
         Node* within = replace_columns(found.within, &columns);
         if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
         // Without its bound a search costs more than alone.
         if (!may_evaluate_ahead(within)) continue;
+        KnnBatchPlan keyed = {};
+        if (!add_keys(found, replace_columns, &columns, &keyed)) continue;
         if (cheapest != nullptr && cheapest->total_cost <= path->total_cost) continue;
         cheapest = path;
         *plan = {reinterpret_cast<Expr*>(query),
@@ -273,7 +275,10 @@ Path* find_bounded_search(const RelOptInfo* outer, const RelOptInfo* inner, KnnB
                  row_count_ahead(nullptr),
                  bound_ahead(within),
                  found.indexes,
-                 true};
+                 true,
+                 false,
+                 keyed.keys,
+                 keyed.values};
     }
     return cheapest;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "methods/arrays.h"
+#include "methods/certain_rows.h"
 #include "methods/matchcount/count_gate.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/ordered_scan.h"
@@ -56,21 +57,22 @@ std::size_t SignatureSearcher::block_rows() const
     return std::clamp<std::size_t>(block_bytes / signature_bytes_, 1, most_block_rows);
 }
 
-// Offers the live rows of a block to the gate.
-void SignatureSearcher::compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin,
-                                std::size_t end, CountGate& gate) const
+// Offers the rows of a block that the query doesn't leave out to the gate.
+void SignatureSearcher::compare(const SearchBatch& batch, std::size_t query, const std::uint8_t* signature,
+                                std::size_t begin, std::size_t end, CountGate& gate) const
 {
     std::uint16_t counts[most_block_rows];
     count_matches(signature, signatures_.data() + begin * signature_bytes_, end - begin, counts);
     for (std::size_t row = begin; row < end; ++row) {
-        if (counts[row - begin] >= gate.threshold() && !bit_is_set(batch.dead, row))
+        if (counts[row - begin] >= gate.threshold() && !batch.leaves_out(query, row))
             gate.pass(static_cast<std::uint32_t>(row), counts[row - begin]);
     }
 }
 
 // The threads share the rows.
-SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature,
-                                                           std::size_t wanted, ThreadPool& pool) const
+SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& batch, std::size_t query,
+                                                           const std::uint8_t* signature, std::size_t wanted,
+                                                           ThreadPool& pool) const
 {
     Found found;
     std::mutex mutex;
@@ -79,7 +81,7 @@ SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& ba
         CountGate gate(wanted, functions_);
         for (std::size_t at = begin; at < end; at += block_rows()) {
             batch.check_cancel();
-            compare(batch, signature, at, std::min(end, at + block_rows()), gate);
+            compare(batch, query, signature, at, std::min(end, at + block_rows()), gate);
         }
         const Found some = gate.take();
         const std::lock_guard lock(mutex);
@@ -88,11 +90,12 @@ SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& ba
     return rows_of_largest_count(std::move(found), wanted);
 }
 
-// Returns the live rows without their counts.
-SignatureSearcher::Found SignatureSearcher::all_rows(const SearchBatch& batch) const
+// Returns the rows that a query doesn't leave out, without their counts.
+SignatureSearcher::Found SignatureSearcher::all_rows(const SearchBatch& batch, std::size_t query) const
 {
     Found rows;
-    for (const std::uint32_t row : rows_outside(batch.dead, rows_)) rows.push_back({row, 0});
+    for (std::uint32_t row = 0; row < rows_; ++row)
+        if (!batch.leaves_out(query, row)) rows.push_back({row, 0});
     return rows;
 }
 
@@ -106,7 +109,7 @@ std::vector<SignatureSearcher::Found> SignatureSearcher::find_candidates(const S
     sign_queries(batch, signatures.data(), pool);
     if (batch.count < pool.threads()) {
         for (std::size_t q = 0; q < batch.count; ++q)
-            found[q] = find_by_pieces(batch, signatures.data() + q * bytes, wanted, pool);
+            found[q] = find_by_pieces(batch, q, signatures.data() + q * bytes, wanted, pool);
         return found;
     }
     const std::size_t grain = std::clamp<std::size_t>(batch.count / pool.threads(), 1, together);
@@ -116,7 +119,7 @@ std::vector<SignatureSearcher::Found> SignatureSearcher::find_candidates(const S
             batch.check_cancel();
             const std::size_t end = std::min(rows_, at + block_rows());
             for (std::size_t q = first; q < last; ++q)
-                compare(batch, signatures.data() + q * bytes, at, end, gates[q - first]);
+                compare(batch, q, signatures.data() + q * bytes, at, end, gates[q - first]);
         }
         for (std::size_t q = first; q < last; ++q) found[q] = rows_of_largest_count(gates[q - first].take(), wanted);
     });
@@ -177,8 +180,14 @@ void SignatureSearcher::search_rungs(const SearchBatch& batch, std::span<const S
         least = std::min(least, candidates_of(rung));
         most = std::max(most, candidates_of(rung));
     }
-    const auto candidates =
-        least == rows_ ? std::vector(batch.count, all_rows(batch)) : find_candidates(batch, most, pool);
+    std::vector<Found> candidates;
+    if (least < rows_) {
+        candidates = find_candidates(batch, most, pool);
+    } else if (batch.filters.empty()) {
+        candidates.assign(batch.count, all_rows(batch, 0));
+    } else {
+        for (std::size_t q = 0; q < batch.count; ++q) candidates.push_back(all_rows(batch, q));
+    }
     const auto rank_one = [&](std::size_t q, ThreadPool& threads) {
         rank(batches, q, candidates[q], threads, results);
     };
@@ -193,11 +202,18 @@ void SignatureSearcher::search_exact(const SearchBatch& batch, double after_dist
                                      std::vector<RowResult>& results, ThreadPool& pool) const
 {
     results = scan_in_order(
-        rows_, batch, after_distance, after_row,
-        [&](std::size_t row) {
-            return RowResult{value(batch, 0, row), static_cast<std::uint32_t>(row)};
-        },
+        rows_, batch, after_distance, after_row, row_itself, [&](std::size_t row) { return value(batch, 0, row); },
         pool);
+}
+
+void SignatureSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                     std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    for_queries(batch, pool, [&](std::size_t q) {
+        const auto value_of = [&](std::uint32_t row) { return value(batch, q, row); };
+        results[q] = value_certain_rows(batch, rows[q], after, value_of, pool);
+    });
 }
 
 // An index too small to be calibrated is searched whole.

@@ -217,6 +217,8 @@ public:
     virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                               std::vector<RowResult>& results, ThreadPool& pool) const = 0;
 
+    // Whether search() misses no row, whatever is dead.
+    virtual bool finds_all() const { return false; }
     // Whether search() takes batches with filters. With a filter it may find fewer than k rows though more pass, where
     // finding them would take longer than comparing all that pass. Otherwise the caller searches the queries of each
     // predicate by themselves, with the rows that fail among the dead.

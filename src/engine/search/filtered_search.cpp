@@ -16,11 +16,17 @@ namespace
 {
 
 // Costs in float operations, of which searches do some 20 in a nanosecond.
-constexpr double test_cost = 100;        // of a row by a predicate, where rows come in any order
-constexpr double mark_cost = 20;         // of a row in a bitmap
-constexpr double gather_cost = 400;      // of reading a row that was not read before, beside comparing it
-constexpr double order_cost = 2000;      // of a row in the order of a column
-constexpr double device_scan_rate = .1;  // of rows that pass, up to which a device compares all rows
+constexpr double test_cost = 100;    // of a row by a predicate, where rows come in any order
+constexpr double mark_cost = 20;     // of a row in a bitmap
+constexpr double gather_cost = 400;  // of reading a row that was not read before, beside comparing it
+constexpr double order_cost = 2000;  // of a row in the order of a column
+// Of rows that pass, from which on a search without filters finds enough of them; and what tells whether these are as
+// many near a query as anywhere.
+constexpr double least_searched_rate = .1;
+constexpr std::uint32_t near_rows = 160;
+constexpr double fewest_expected = 12;   // of near rows that pass
+constexpr double far_factor = 3;         // fewer
+constexpr std::int64_t near_effort = 4;  // a part of the effort
 
 constexpr std::size_t delta_grain = 4;                         // queries whose delta rows a thread compares at a time
 constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;  // rows in lists at a time
@@ -77,13 +83,20 @@ WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t term
     return {compare, search};
 }
 
-// Whether the rows that pass are compared: the way that costs less. A device whose searches take no filters finds too
-// few of few rows that pass; comparing all rows costs it the same for any predicate.
+// Whether the search may miss rows that pass, and doesn't tell.
+bool may_miss(const Searcher& searcher)
+{
+    return !searcher.finds_all() && !searcher.takes_filters();
+}
+
+// Whether the rows that pass are compared: the way that costs less.
 bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query)
 {
     if (count.rows <= query.k) return true;
-    if (mirror.on_cuda() && !mirror.searcher().takes_filters() && !mirror.searcher().compares_certain_rows())
-        return static_cast<double>(count.rows) < device_scan_rate * static_cast<double>(mirror.rows());
+    const double rate = static_cast<double>(count.rows) / static_cast<double>(mirror.rows());
+    if (may_miss(mirror.searcher()) && rate < least_searched_rate) return true;
+    // Costs are those of the CPU.
+    if (mirror.on_cuda() && !mirror.searcher().compares_certain_rows()) return false;
     const WayCosts costs = costs_of(mirror, count, terms, query);
     return costs.compare <= costs.search;
 }
@@ -143,11 +156,13 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
         if (compared) {
             tasks.push_back({&group, group.queries});
         } else {
-            searched_.push_back(&group);
-            if (!group.predicate.empty()) group.ways = group.ways | FilterWays::searched;
+            searched_.push_back({&group, group.queries});
         }
     }
+    if (may_miss(mirror_.searcher()) && !searches_all) take_far_queries(batch, tasks);
     if (!searched_.empty()) {
+        for (Task& task : searched_)
+            if (!task.group->predicate.empty()) task.group->ways = task.group->ways | FilterWays::searched;
         mirror_.searcher().takes_filters() ? search_with_filters(batch, results) : search_by_groups(batch, results);
         if (!may_find_few(batch)) {
             std::vector<Task> more = unfinished(batch, results);
@@ -167,12 +182,52 @@ void FilteredSearch::search_after(std::uint32_t k, const RowResult& after, Resul
     compare(batch, after, tasks, results);
 }
 
+// The queries of tasks, in ascending order.
+FilteredSearch::Numbers FilteredSearch::numbers_of(std::span<const Task> tasks) const
+{
+    Numbers numbers;
+    for (const Task& task : tasks) numbers.insert(numbers.end(), task.queries.begin(), task.queries.end());
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+}
+
+// Takes queries out of the searched ones of which far fewer near rows pass than of all: then those that pass lie far
+// away, in directions that the search doesn't look in. A small search without predicates finds the near rows.
+void FilteredSearch::take_far_queries(const SearchBatch& batch, std::vector<Task>& far)
+{
+    const Numbers numbers = numbers_of(searched_);
+    if (numbers.empty()) return;
+    OwnedRows memory;
+    SearchBatch picked = pick(batch, numbers, memory);
+    picked.k = near_rows;
+    picked.effort = (batch.effort + near_effort - 1) / near_effort;
+    picked.proposals_will_do = true;
+    Results near(numbers.size());
+    mirror_.searcher().search(picked, near, pool_);
+    const FilterIndex& index = mirror_.filter();
+    for (Task& task : searched_) {
+        if (task.group->predicate.empty()) continue;
+        const auto is_near = [&](std::uint32_t q) {
+            const auto at = std::lower_bound(numbers.begin(), numbers.end(), q) - numbers.begin();
+            const std::vector<RowResult>& rows = near[static_cast<std::size_t>(at)];
+            const double expected = static_cast<double>(task.group->count.rows) * static_cast<double>(rows.size()) /
+                                    static_cast<double>(mirror_.rows());
+            const auto passed = std::count_if(rows.begin(), rows.end(), [&](const RowResult& row) {
+                return passes(task.group->predicate, index.attributes() + row.row * index.columns());
+            });
+            return expected < fewest_expected || far_factor * static_cast<double>(passed) >= expected;
+        };
+        const auto others = std::stable_partition(task.queries.begin(), task.queries.end(), is_near);
+        if (others != task.queries.end()) far.push_back({task.group, {others, task.queries.end()}});
+        task.queries.erase(others, task.queries.end());
+    }
+    std::erase_if(searched_, [](const Task& task) { return task.queries.empty(); });
+}
+
 // One search of all those queries, which tests rows by the filter of each.
 void FilteredSearch::search_with_filters(const SearchBatch& batch, Results& results)
 {
-    Numbers numbers;
-    for (const Group* group : searched_) numbers.insert(numbers.end(), group->queries.begin(), group->queries.end());
-    std::sort(numbers.begin(), numbers.end());
+    const Numbers numbers = numbers_of(searched_);
     const FilterIndex& index = mirror_.filter();
     std::vector<RowFilter> filters;
     for (const std::uint32_t q : numbers) {
@@ -190,9 +245,10 @@ void FilteredSearch::search_with_filters(const SearchBatch& batch, Results& resu
 // A search for each predicate, whose failing rows are among the dead.
 void FilteredSearch::search_by_groups(const SearchBatch& batch, Results& results)
 {
-    const auto search_group = [&](const Group& group) {
+    const auto search_task = [&](const Task& task) {
+        const Group& group = *task.group;
         OwnedRows memory;
-        SearchBatch picked = pick(batch, group.queries, memory);
+        SearchBatch picked = pick(batch, task.queries, memory);
         std::shared_ptr<const FailingRows> failing;
         if (!group.predicate.empty()) {
             failing = mirror_.filter().failing(group.predicate, batch.dead, batch.dead_version, pool_);
@@ -203,22 +259,23 @@ void FilteredSearch::search_by_groups(const SearchBatch& batch, Results& results
         }
         Results found(picked.count);
         mirror_.searcher().search(picked, found, pool_);
-        for (std::size_t i = 0; i < group.queries.size(); ++i) results[group.queries[i]] = std::move(found[i]);
+        for (std::size_t i = 0; i < task.queries.size(); ++i) results[task.queries[i]] = std::move(found[i]);
     };
     // A device takes one search at a time.
     ThreadPool& threads = mirror_.on_cuda() ? caller_alone() : pool_;
-    threads.parallel_for(searched_.size(), 1, [&](std::size_t begin, std::size_t) { search_group(*searched_[begin]); });
+    threads.parallel_for(searched_.size(), 1, [&](std::size_t begin, std::size_t) { search_task(searched_[begin]); });
 }
 
 // The queries that were searched and found fewer rows than pass.
 std::vector<FilteredSearch::Task> FilteredSearch::unfinished(const SearchBatch& batch, const Results& results)
 {
     std::vector<Task> tasks;
-    for (Group* group : searched_) {
+    for (const Task& searched : searched_) {
+        Group* const group = searched.group;
         if (group->predicate.empty()) continue;
         const std::uint64_t wanted = group->count.exact ? std::min<std::uint64_t>(batch.k, group->count.rows) : batch.k;
         Task task{group, {}};
-        for (const std::uint32_t q : group->queries)
+        for (const std::uint32_t q : searched.queries)
             if (results[q].size() < wanted) task.queries.push_back(q);
         if (!task.queries.empty()) tasks.push_back(std::move(task));
     }
@@ -251,12 +308,9 @@ void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& af
         group.ways = group.ways | FilterWays::compared;
     });
     std::vector<RowList> list_of(batch.count);
-    Numbers numbers;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
+    for (std::size_t i = 0; i < tasks.size(); ++i)
         for (const std::uint32_t q : tasks[i].queries) list_of[q] = lists[i]->rows;
-        numbers.insert(numbers.end(), tasks[i].queries.begin(), tasks[i].queries.end());
-    }
-    std::sort(numbers.begin(), numbers.end());
+    const Numbers numbers = numbers_of(tasks);
     std::vector<RowList> rows;
     for (const std::uint32_t q : numbers) rows.push_back(list_of[q]);
     OwnedRows memory;

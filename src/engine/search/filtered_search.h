@@ -44,7 +44,7 @@ private:
         std::uint64_t delta_rows = 0;  // of those that pass
         FilterWays ways = FilterWays::none;
     };
-    // Queries of a group whose rows are to be compared.
+    // Some queries of a group.
     struct Task {
         Group* group;
         Numbers queries;
@@ -54,6 +54,8 @@ private:
     void make_groups(const QueryPredicates& predicates);
     void search_with_filters(const SearchBatch& batch, Results& results);
     void search_by_groups(const SearchBatch& batch, Results& results);
+    void take_far_queries(const SearchBatch& batch, std::vector<Task>& far);
+    Numbers numbers_of(std::span<const Task> tasks) const;
     std::vector<Task> unfinished(const SearchBatch& batch, const Results& results);
     void compare(const SearchBatch& batch, const RowResult& after, std::vector<Task>& tasks, Results& results);
     void compare_lists(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks, Results& results);
@@ -65,7 +67,7 @@ private:
     ThreadPool& pool_;
     std::vector<Group> groups_;
     std::vector<std::uint32_t> group_of_;  // of each query
-    std::vector<Group*> searched_;         // by the method's own search, in the present search
+    std::vector<Task> searched_;           // by the method's own search, in the present search
 };
 
 // Estimated float operations of a query with this predicate.

@@ -56,6 +56,7 @@ public:
             rows_, batch, after_distance, after_row, row_itself,
             [&](std::size_t i) { return canonical_distance(metric_, query, row(i), words_); }, pool);
     }
+    bool finds_all() const override { return true; }
     bool takes_filters() const override { return true; }
     double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
     bool compares_certain_rows() const override { return true; }

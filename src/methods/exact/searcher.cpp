@@ -88,6 +88,7 @@ public:
         results = scan(batch, 0, after_distance, after_row, pool);
     }
     // Searches of all rows test by the filter only rows that are near enough.
+    bool finds_all() const override { return true; }
     bool takes_filters() const override { return true; }
     double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
     bool compares_certain_rows() const override { return true; }

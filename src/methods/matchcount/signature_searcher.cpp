@@ -57,22 +57,21 @@ std::size_t SignatureSearcher::block_rows() const
     return std::clamp<std::size_t>(block_bytes / signature_bytes_, 1, most_block_rows);
 }
 
-// Offers the rows of a block that the query doesn't leave out to the gate.
-void SignatureSearcher::compare(const SearchBatch& batch, std::size_t query, const std::uint8_t* signature,
-                                std::size_t begin, std::size_t end, CountGate& gate) const
+// Offers the live rows of a block to the gate.
+void SignatureSearcher::compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin,
+                                std::size_t end, CountGate& gate) const
 {
     std::uint16_t counts[most_block_rows];
     count_matches(signature, signatures_.data() + begin * signature_bytes_, end - begin, counts);
     for (std::size_t row = begin; row < end; ++row) {
-        if (counts[row - begin] >= gate.threshold() && !batch.leaves_out(query, row))
+        if (counts[row - begin] >= gate.threshold() && !bit_is_set(batch.dead, row))
             gate.pass(static_cast<std::uint32_t>(row), counts[row - begin]);
     }
 }
 
 // The threads share the rows.
-SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& batch, std::size_t query,
-                                                           const std::uint8_t* signature, std::size_t wanted,
-                                                           ThreadPool& pool) const
+SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature,
+                                                           std::size_t wanted, ThreadPool& pool) const
 {
     Found found;
     std::mutex mutex;
@@ -81,7 +80,7 @@ SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& ba
         CountGate gate(wanted, functions_);
         for (std::size_t at = begin; at < end; at += block_rows()) {
             batch.check_cancel();
-            compare(batch, query, signature, at, std::min(end, at + block_rows()), gate);
+            compare(batch, signature, at, std::min(end, at + block_rows()), gate);
         }
         const Found some = gate.take();
         const std::lock_guard lock(mutex);
@@ -90,12 +89,11 @@ SignatureSearcher::Found SignatureSearcher::find_by_pieces(const SearchBatch& ba
     return rows_of_largest_count(std::move(found), wanted);
 }
 
-// Returns the rows that a query doesn't leave out, without their counts.
-SignatureSearcher::Found SignatureSearcher::all_rows(const SearchBatch& batch, std::size_t query) const
+// Returns the live rows without their counts.
+SignatureSearcher::Found SignatureSearcher::all_rows(const SearchBatch& batch) const
 {
     Found rows;
-    for (std::uint32_t row = 0; row < rows_; ++row)
-        if (!batch.leaves_out(query, row)) rows.push_back({row, 0});
+    for (const std::uint32_t row : rows_outside(batch.dead, rows_)) rows.push_back({row, 0});
     return rows;
 }
 
@@ -109,7 +107,7 @@ std::vector<SignatureSearcher::Found> SignatureSearcher::find_candidates(const S
     sign_queries(batch, signatures.data(), pool);
     if (batch.count < pool.threads()) {
         for (std::size_t q = 0; q < batch.count; ++q)
-            found[q] = find_by_pieces(batch, q, signatures.data() + q * bytes, wanted, pool);
+            found[q] = find_by_pieces(batch, signatures.data() + q * bytes, wanted, pool);
         return found;
     }
     const std::size_t grain = std::clamp<std::size_t>(batch.count / pool.threads(), 1, together);
@@ -119,7 +117,7 @@ std::vector<SignatureSearcher::Found> SignatureSearcher::find_candidates(const S
             batch.check_cancel();
             const std::size_t end = std::min(rows_, at + block_rows());
             for (std::size_t q = first; q < last; ++q)
-                compare(batch, q, signatures.data() + q * bytes, at, end, gates[q - first]);
+                compare(batch, signatures.data() + q * bytes, at, end, gates[q - first]);
         }
         for (std::size_t q = first; q < last; ++q) found[q] = rows_of_largest_count(gates[q - first].take(), wanted);
     });
@@ -180,14 +178,8 @@ void SignatureSearcher::search_rungs(const SearchBatch& batch, std::span<const S
         least = std::min(least, candidates_of(rung));
         most = std::max(most, candidates_of(rung));
     }
-    std::vector<Found> candidates;
-    if (least < rows_) {
-        candidates = find_candidates(batch, most, pool);
-    } else if (batch.filters.empty()) {
-        candidates.assign(batch.count, all_rows(batch, 0));
-    } else {
-        for (std::size_t q = 0; q < batch.count; ++q) candidates.push_back(all_rows(batch, q));
-    }
+    const auto candidates =
+        least == rows_ ? std::vector(batch.count, all_rows(batch)) : find_candidates(batch, most, pool);
     const auto rank_one = [&](std::size_t q, ThreadPool& threads) {
         rank(batches, q, candidates[q], threads, results);
     };

@@ -29,8 +29,6 @@ public:
                       ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
-    // Only rows that agree with the query often enough are tested by the filter.
-    bool takes_filters() const override { return true; }
     double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
     bool compares_certain_rows() const override { return true; }
     void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
@@ -63,12 +61,12 @@ private:
     using Found = std::vector<CountedRow>;  // largest count first, ties by row
 
     std::size_t block_rows() const;
-    void compare(const SearchBatch& batch, std::size_t query, const std::uint8_t* signature, std::size_t begin,
-                 std::size_t end, CountGate& gate) const;
-    Found find_by_pieces(const SearchBatch& batch, std::size_t query, const std::uint8_t* signature, std::size_t wanted,
+    void compare(const SearchBatch& batch, const std::uint8_t* signature, std::size_t begin, std::size_t end,
+                 CountGate& gate) const;
+    Found find_by_pieces(const SearchBatch& batch, const std::uint8_t* signature, std::size_t wanted,
                          ThreadPool& pool) const;
     std::vector<Found> find_candidates(const SearchBatch& batch, std::size_t wanted, ThreadPool& pool) const;
-    Found all_rows(const SearchBatch& batch, std::size_t query) const;
+    Found all_rows(const SearchBatch& batch) const;
     void rank(std::span<const SearchBatch> rungs, std::size_t query, std::span<const CountedRow> candidates,
               ThreadPool& pool, RungResults& results) const;
     void estimate(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const;

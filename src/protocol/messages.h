@@ -26,7 +26,7 @@ inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
 // The layout of blocks of rows is in protocol/rows.h.
 enum class MessageType : std::uint16_t {
     hello = 1,            // HelloRequest -> HelloReply; must be first
-    search = 2,           // SearchRequest, block of query_count rows, block of predicates -> SearchReply
+    search = 2,           // SearchRequest, block of queries padded to 8 bytes, block of predicates -> SearchReply
     load_begin = 3,       // LoadBeginRequest, ArrayShape[array_count] -> LoadBeginReply
     load_chunk = 4,       // LoadChunkRequest[, data] -> acknowledge
     load_end = 5,         // MirrorRequest -> acknowledge
@@ -162,6 +162,10 @@ enum class FilterWays : std::uint8_t {
     searched = 2,  // the method's own search, which tests rows on its way
     scanned = 4,   // the exact search of all rows, which tests them
 };
+constexpr FilterWays operator|(FilterWays a, FilterWays b)
+{
+    return static_cast<FilterWays>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
 
 // If answered, followed by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they were
 // requested, uint64 places[sum of counts]: ordinals as in a cursor. With earlier rungs, the first results are those of
@@ -182,9 +186,11 @@ struct SearchReply {
     ResultKind kind;
     std::uint8_t on_cuda;
     std::uint8_t has_places;
-    float delta_cost;            // of the index: Mirror::delta_cost()
-    std::uint64_t passing_rows;  // with predicates: rows that pass, of the query with the most; dead ones count
-    FilterWays filter_ways;      // of all queries
+    float delta_cost;  // of the index: Mirror::delta_cost()
+    // With predicates: rows that pass, of the query with the most; dead ones count. Estimated where a predicate has
+    // several terms and its rows were not compared.
+    std::uint64_t passing_rows;
+    FilterWays filter_ways;  // of all queries
     std::uint8_t reserved[7];
     ParameterList resolved;  // settings as used
 };

@@ -115,8 +115,8 @@ void note_keys(IndexScanDesc scan, const SearchReply& reply)
 {
     const ScanState* state = state_of(scan);
     if (state->now.filter.words == nullptr) return;
-    elog(DEBUG1, UINT64_FORMAT " rows pass the keys, ways %d", static_cast<uint64>(reply.passing_rows),
-         static_cast<int>(reply.filter_ways));
+    elog(DEBUG1, UINT64_FORMAT " rows pass the keys: %s", static_cast<uint64>(reply.passing_rows),
+         name_ways(static_cast<uint8>(reply.filter_ways)));
     if (state->hint.filter != nullptr) note_keyed_search(&state->hint.filter->keyed, reply);
 }
 

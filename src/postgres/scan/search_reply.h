@@ -22,6 +22,8 @@ struct KeyedSearches {
     uint64 passing_rows;  // of the search with the most
     uint8 ways;           // FilterWays of all
 };
+// The names of a set of FilterWays, palloc'ed.
+const char* name_ways(uint8 ways);
 inline void note_keyed_search(KeyedSearches* noted, const SearchReply& reply)
 {
     noted->passing_rows = Max(noted->passing_rows, reply.passing_rows);

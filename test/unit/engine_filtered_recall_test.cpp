@@ -79,7 +79,6 @@ Predicate predicate_of(std::size_t q, std::uint64_t thousandths, Where where)
 struct Kind {
     std::string name;
     Method method;
-    ParameterList options = {};
     friend void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 };
 
@@ -96,8 +95,7 @@ protected:
         }
         const IndexShape shape =
             shape_with_attributes(GetParam().method, ElementType::float32, Metric::l2, dimensions, 2);
-        return std::make_unique<Filtered>(shape, dense_rows(data().all.data(), rows, dimensions), attributes, rows,
-                                          GetParam().options);
+        return std::make_unique<Filtered>(shape, dense_rows(data().all.data(), rows, dimensions), attributes, rows);
     }
     // The distance of the k-th nearest row that passes.
     static double farthest(const std::vector<double>& distances, const Filtered& index, const Predicate& predicate)
@@ -156,10 +154,7 @@ TEST_P(FilteredRecall, IsWhatWasAsked)
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FilteredRecall,
-                         testing::Values(Kind{"graph", Method::graph},
-                                         Kind{"graph_halves", Method::graph, make_list({{"vectors", 1}})},
-                                         Kind{"ivfadc", Method::ivfadc},
-                                         Kind{"ivfadc_bytes", Method::ivfadc, make_list({{"codes", 2}, {"refine", 2}})},
+                         testing::Values(Kind{"graph", Method::graph}, Kind{"ivfadc", Method::ivfadc},
                                          Kind{"pqtree", Method::pqtree}, Kind{"matchcount", Method::matchcount}),
                          [](const auto& kind) { return kind.param.name; });
 

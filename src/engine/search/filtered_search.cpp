@@ -136,6 +136,7 @@ void FilteredSearch::make_groups(const QueryPredicates& predicates)
         for (std::size_t i = begin; i < end; ++i) {
             Group& group = groups_[i];
             group.count = mirror_.filter().count(group.predicate, pool_);
+            group.passing_rows = group.count.rows;
             if (!group.predicate.empty()) group.delta_rows = count_passing(snapshot_, group.predicate);
         }
     });
@@ -303,8 +304,7 @@ void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& af
     pool_.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
         Group& group = *tasks[i].group;
         lists[i] = mirror_.filter().passing(group.predicate, pool_);
-        group.count.rows = lists[i]->rows.size();
-        group.count.exact = true;
+        group.passing_rows = lists[i]->rows.size();
         group.ways = group.ways | FilterWays::compared;
     });
     std::vector<RowList> list_of(batch.count);
@@ -357,7 +357,7 @@ std::vector<FilterOutcome> FilteredSearch::outcomes() const
         if (own.predicate.empty()) {
             outcomes.emplace_back();
         } else {
-            outcomes.push_back({own.count.rows + own.delta_rows, own.ways});
+            outcomes.push_back({own.passing_rows + own.delta_rows, own.ways});
         }
     }
     return outcomes;

@@ -40,8 +40,9 @@ private:
     struct Group {
         std::span<const std::uint64_t> predicate;  // empty: all rows pass
         Numbers queries;
-        PassCount count;
-        std::uint64_t delta_rows = 0;  // of those that pass
+        PassCount count;                 // by which ways are chosen
+        std::uint64_t passing_rows = 0;  // of the index; known once these were compared
+        std::uint64_t delta_rows = 0;    // of the delta, that pass
         FilterWays ways = FilterWays::none;
     };
     // Some queries of a group.

@@ -29,6 +29,12 @@ public:
         return 1e-3 * static_cast<double>(batch.count) * (static_cast<double>(mirror_.lists()) + scanned) *
                static_cast<double>(mirror_.dimensions());
     }
+    // More lists where fewer rows pass, as on the CPU.
+    std::int64_t filtered_effort(std::int64_t effort, double pass_rate) const override
+    {
+        const double most = static_cast<double>(mirror_.lists());
+        return static_cast<std::int64_t>(std::min(std::ceil(static_cast<double>(effort) / std::sqrt(pass_rate)), most));
+    }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {
         ParameterList settings;

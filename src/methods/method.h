@@ -3,8 +3,10 @@
 // protocol/methods.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +16,7 @@
 #include "methods/description.h"
 #include "methods/errors.h"
 #include "methods/row_bitmap.h"
+#include "methods/row_filter.h"
 #include "methods/rows/row_buffer.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
@@ -102,6 +105,9 @@ struct SearchBatch {
     std::int64_t effort = 0;  // a value of the schedule of the calibration; 0: none
     RowBitmap dead;
     std::uint64_t dead_version = 0;  // of `dead`, from new_bitmap_version(): equal versions have equal bits; 0: none
+    // Of each query, the predicate that a row must pass to be found; only for searchers that take filters. Empty: all
+    // rows pass.
+    std::span<const RowFilter> filters;
     // The caller ranks the rows: they may come in the order of proposal, and be fewer than k where the settings look at
     // fewer.
     bool proposals_will_do = false;
@@ -114,6 +120,11 @@ struct SearchBatch {
     // Work that a searcher runs while it waits for a device; it may throw. Null: none.
     OverlappedWork* overlapped_work = nullptr;
     const CancelToken* cancel = nullptr;
+    // Whether a row can't be found by a query: it is dead or fails the filter.
+    bool leaves_out(std::size_t query, std::uint64_t row) const
+    {
+        return bit_is_set(dead, row) || (!filters.empty() && !filters[query].passes(row));
+    }
     // Throws Cancelled where the search was cancelled.
     void check_cancel() const
     {
@@ -138,6 +149,12 @@ struct RowResult {
     double distance;
     std::uint32_t row;
 };
+
+// Before the first row, in the order of continuations.
+inline constexpr RowResult before_all{-std::numeric_limits<double>::infinity(), 0};
+
+// Numbers of some rows.
+using RowList = std::span<const std::uint32_t>;
 
 // [rung][query]
 using RungResults = std::vector<std::vector<std::vector<RowResult>>>;
@@ -199,6 +216,28 @@ public:
     // after (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
     virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                               std::vector<RowResult>& results, ThreadPool& pool) const = 0;
+
+    // Whether search() misses no row, whatever is dead.
+    virtual bool finds_all() const { return false; }
+    // Whether search() takes batches with filters. With a filter it may find fewer than k rows though more pass, where
+    // finding them would take longer than comparing all that pass. Otherwise the caller searches the queries of each
+    // predicate by themselves, with the rows that fail among the dead.
+    virtual bool takes_filters() const { return false; }
+    // Estimates the float operations of search() for a batch of one query that this share of the rows pass.
+    virtual double filtered_cost(const SearchBatch& batch, double pass_rate) const
+    {
+        return search_cost(batch) / std::max(pass_rate, 1e-9);
+    }
+    // Returns the effort by which search() finds as many of the rows that pass as it finds of all by `effort`, where it
+    // takes no filters and this share of the rows pass. Efforts that count live rows stay as they are.
+    virtual std::int64_t filtered_effort(std::int64_t effort, double) const { return effort; }
+    // Whether search_among() compares certain rows alone. Otherwise the caller has search_exact() do it, with all
+    // others among the dead.
+    virtual bool compares_certain_rows() const { return false; }
+    // results[i] gets the nearest of rows[i], as search_exact() orders them: at most k strictly after `after`, none
+    // dead. The rows of a query are in any order, each once.
+    virtual void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                              std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const;
 
     // Counts the rows of each term (protocol/bag_rows.h), of indexes whose rows are bags. Dead rows count until a
     // merge.

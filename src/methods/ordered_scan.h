@@ -56,11 +56,18 @@ private:
     std::vector<RowResult> kept_;
 };
 
-// Returns the batch.k first live rows strictly after (after_distance, after_row). result_at(position) returns the row
-// and the distance at a position below `count`.
+// Where positions are rows.
+inline std::uint32_t row_itself(std::size_t position)
+{
+    return static_cast<std::uint32_t>(position);
+}
+
+// Returns the batch.k first rows strictly after (after_distance, after_row) that the batch's query doesn't leave out.
+// row_at(position) returns the row at a position below `count`, distance_at(position) its distance.
 inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch& batch, double after_distance,
                                             std::uint32_t after_row,
-                                            const std::function<RowResult(std::size_t)>& result_at, ThreadPool& pool)
+                                            const std::function<std::uint32_t(std::size_t)>& row_at,
+                                            const std::function<double(std::size_t)>& distance_at, ThreadPool& pool)
 {
     const RowResult cursor{after_distance, after_row};
     FirstRows first(batch.k);
@@ -69,8 +76,10 @@ inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch
         batch.check_cancel();
         FirstRows local(batch.k);
         for (std::size_t position = begin; position < end; ++position) {
-            const RowResult result = result_at(position);
-            if (comes_before(cursor, result) && !bit_is_set(batch.dead, result.row)) local.offer(result);
+            const std::uint32_t row = row_at(position);
+            if (batch.leaves_out(0, row)) continue;
+            const RowResult result{distance_at(position), row};
+            if (comes_before(cursor, result)) local.offer(result);
         }
         const std::lock_guard lock(mutex);
         first.merge(local);

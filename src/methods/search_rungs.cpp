@@ -22,6 +22,12 @@ void Searcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung
     for (const SearchBatch& own : batches_of(batch, rungs)) search(own, results[rung++], pool);
 }
 
+void Searcher::search_among(const SearchBatch&, std::span<const RowList>, const RowResult&,
+                            std::vector<std::vector<RowResult>>&, ThreadPool&) const
+{
+    throw BadRequest("this index method does not compare certain rows alone");
+}
+
 void Searcher::compare_rows(const RowView&, const RowView&, std::span<double>) const
 {
     throw BadRequest("this index method compares rows by their metric");

@@ -7,6 +7,7 @@
 
 #include "protocol/format.h"
 #include "protocol/parameters.h"
+#include "protocol/predicates.h"
 #include "protocol/rows.h"
 #include "protocol/rungs.h"
 
@@ -14,7 +15,7 @@ namespace pgwarp
 {
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules; all must be equal
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
@@ -25,7 +26,7 @@ inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
 // The layout of blocks of rows is in protocol/rows.h.
 enum class MessageType : std::uint16_t {
     hello = 1,            // HelloRequest -> HelloReply; must be first
-    search = 2,           // SearchRequest, block of query_count rows -> SearchReply
+    search = 2,           // SearchRequest, block of queries padded to 8 bytes, block of predicates -> SearchReply
     load_begin = 3,       // LoadBeginRequest, ArrayShape[array_count] -> LoadBeginReply
     load_chunk = 4,       // LoadChunkRequest[, data] -> acknowledge
     load_end = 5,         // MirrorRequest -> acknowledge
@@ -129,6 +130,7 @@ struct SearchRequest {
     std::uint64_t delta_end[delta_log_count];  // the search covers at least these entries of each log
     std::uint64_t tombstone_version;           // the search uses at least this version
     RowForm form;                              // of the queries, which have no attributes
+    PredicateForm predicates;                  // only rows that pass its predicate answer a query
     std::uint32_t k;
     std::uint32_t query_count;
     std::uint32_t dimensions;    // floats of a dense query; of lists 0
@@ -153,6 +155,18 @@ enum class SearchStatus : std::uint8_t {
     alone = 5,            // of one index among several: it needs a request of its own
 };
 
+// The ways in which a search answers queries with predicates, as a set of bits.
+enum class FilterWays : std::uint8_t {
+    none = 0,
+    compared = 1,  // the rows that pass were compared, exactly
+    searched = 2,  // the method's own search, which tests rows on its way
+    scanned = 4,   // the exact search of all rows, which tests them
+};
+constexpr FilterWays operator|(FilterWays a, FilterWays b)
+{
+    return static_cast<FilterWays>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+
 // If answered, followed by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they were
 // requested, uint64 places[sum of counts]: ordinals as in a cursor. With earlier rungs, the first results are those of
 // the first rung, up to its k; then come those that the next rung adds, up to its k in total. Results of kind
@@ -172,7 +186,12 @@ struct SearchReply {
     ResultKind kind;
     std::uint8_t on_cuda;
     std::uint8_t has_places;
-    float delta_cost;        // of the index: Mirror::delta_cost()
+    float delta_cost;  // of the index: Mirror::delta_cost()
+    // With predicates: rows that pass, of the query with the most; dead ones count. Estimated where a predicate has
+    // several terms and its rows were not compared.
+    std::uint64_t passing_rows;
+    FilterWays filter_ways;  // of all queries
+    std::uint8_t reserved[7];
     ParameterList resolved;  // settings as used
 };
 

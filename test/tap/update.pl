@@ -57,6 +57,9 @@ my $members = q{SELECT m FROM (
 	UNION ALL
 	SELECT concat_ws(' ', m.amname, f.opfname, a.amproclefttype::regtype, a.amprocnum, a.amproc::regproc)
 		FROM pg_amproc a JOIN pg_opfamily f ON f.oid = a.amprocfamily JOIN pg_am m ON m.oid = f.opfmethod WHERE m.amhandler::text LIKE '%pgwarp%'
+	UNION ALL
+	SELECT concat_ws(' ', m.amname, f.opfname, a.amopstrategy, a.amopopr::regoperator)
+		FROM pg_amop a JOIN pg_opfamily f ON f.oid = a.amopfamily JOIN pg_am m ON m.oid = f.opfmethod WHERE m.amhandler::text LIKE '%pgwarp%'
 	) s WHERE m NOT LIKE 'function answers%' ORDER BY m COLLATE "C"};
 my $updated = old($members);
 cmp_ok(length $updated, '>', 20000, 'members are listed');

@@ -155,7 +155,9 @@ sub index_ddl
 	# Partitions of which some have no index of pgwarp.
 	@on = grep { chance(0.6) } @leaves if $table->{layout} eq 'mixed' || ($table->{layout} eq 'inherited' && chance(0.5));
 	my $partial = chance(0.1) ? ' WHERE kind < 4' : '';
-	my @sql = map { "CREATE INDEX ON $_ USING $table->{method} (v $class)$more$options$partial" } @on;
+	# Columns to filter by, before or behind the vector.
+	my ($before, $behind) = chance(0.5) ? ('', '') : (pick('', 'kind, ', 'n, '), pick(', kind', ', n, kind', ', uid, txt filter_ops', ', txt filter_ops, (n % 10)'));
+	my @sql = map { "CREATE INDEX ON $_ USING $table->{method} (${before}v $class$behind)$more$options$partial" } @on;
 	push @sql, "CREATE INDEX ON $table->{name} (kind)" if chance(0.3);
 	push @sql, "CREATE INDEX ON $table->{name} (n, uid)" if chance(0.3);
 	push @sql, "CREATE INDEX ON $table->{name} USING exact (v $class)" if $partial || chance(0.1);

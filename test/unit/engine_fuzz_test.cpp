@@ -30,7 +30,22 @@ void append(std::vector<std::byte>& bytes, const T& value)
     bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-// A valid request, from which mutations start.
+// Of two queries, a predicate for each, with a value and two ranges.
+void append_filtered_search(std::vector<std::byte>& bytes, const TestIndex& index)
+{
+    const std::vector<std::uint64_t> words{1, 0 | std::uint64_t{1} << 32, 5, 5, 1, 1 | std::uint64_t{2} << 32, 0, 7, 9,
+                                           9};
+    SearchRequest request = search_request(index, 3, 2);
+    request.predicates = {2, static_cast<std::uint32_t>(words.size())};
+    append(bytes, request);
+    bytes.resize(bytes.size() + 2 * index.shape.dimensions * sizeof(float));
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    for (const std::uint64_t word : words) append(bytes, word);
+    for (const std::uint32_t name : {1U, 0U}) append(bytes, name);
+}
+
+// A valid request, from which mutations start. An odd token makes a search with predicates, which only the decoder
+// takes: the index has no attributes.
 std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, std::uint64_t token)
 {
     std::vector<std::byte> bytes;
@@ -49,8 +64,12 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             break;
         }
         case MessageType::search:
-            append(bytes, search_request(index, 3, 2));
-            for (int i = 0; i < 2; ++i) bytes.insert(bytes.end(), row.begin(), row.end());
+            if (token % 2 == 0) {
+                append(bytes, search_request(index, 3, 2));
+                for (int i = 0; i < 2; ++i) bytes.insert(bytes.end(), row.begin(), row.end());
+            } else {
+                append_filtered_search(bytes, index);
+            }
             break;
         case MessageType::search_indexes: {
             SearchIndexesRequest many{};
@@ -257,12 +276,13 @@ TEST(EngineFuzz, DecodersAcceptWhatIsRightAndThrowOtherwise)
 {
     const TestIndex index = TestIndex::random(10, 4, Metric::l2);
     for (MessageType type : request_types) EXPECT_NO_THROW(decode_any(type, right_payload(type, index, 5)));
+    EXPECT_NO_THROW(decode_any(MessageType::search, right_payload(MessageType::search, index, 4)));
     Random random(1);
     std::size_t accepted = 0;
     std::size_t refused = 0;
     for (int i = 0; i < 200000; ++i) {
         const MessageType type = request_types[random() % std::size(request_types)];
-        std::vector<std::byte> payload = right_payload(type, index, 5);
+        std::vector<std::byte> payload = right_payload(type, index, random() % 2);
         mutate(payload, random);
         try {
             decode_any(type, payload);
@@ -346,8 +366,10 @@ TEST(EngineFuzz, EachKindOfMalformedMessageDropsItsSenderAlone)
     dropped("before the greeting", false, MessageType::status, {});
     dropped("greeted twice", true, MessageType::hello, right_payload(MessageType::hello, index, 0));
     dropped("too long", true, MessageType::search, std::vector<std::byte>(max_payload + 1));
-    for (MessageType type : request_types) {
-        std::vector<std::byte> payload = right_payload(type, index, 0);
+    std::vector<std::pair<MessageType, std::uint64_t>> requests{{MessageType::search, 1}};
+    for (MessageType type : request_types) requests.emplace_back(type, 0);
+    for (const auto& [type, token] : requests) {
+        std::vector<std::byte> payload = right_payload(type, index, token);
         const bool greet = type != MessageType::hello;
         payload.push_back({});
         dropped("one byte more", greet, type, payload);

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/filter/filter_index.h"
 #include "engine/mirror/delta.h"
 #include "engine/mirror/delta_part.h"
 #include "methods/method.h"
@@ -87,6 +88,8 @@ public:
     Tid tid(std::uint32_t row) const { return Tid{blocks_[row], offsets_[row], 0}; }
     // [rows][shape().attribute_count]
     std::span<const std::uint64_t> attributes() const { return attributes_; }
+    // What is made of them for predicates.
+    FilterIndex& filter() { return *filter_; }
     // Estimated values that comparing a row reads: dimensions, or words of a list.
     double row_values() const { return row_values_; }
 
@@ -166,6 +169,7 @@ private:
     std::vector<std::uint32_t> blocks_;
     std::vector<std::uint16_t> offsets_;
     std::vector<std::uint64_t> attributes_;
+    std::unique_ptr<FilterIndex> filter_;
     double row_values_;
     bool finished_ = false;
 

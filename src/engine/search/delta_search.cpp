@@ -9,6 +9,7 @@
 #include "methods/bounds.h"
 #include "numeric/distance.h"
 #include "numeric/parallel.h"
+#include "protocol/predicates.h"
 
 namespace pgwarp
 {
@@ -43,6 +44,28 @@ private:
     std::size_t at_;
 };
 
+// Whether rows of a chunk, in ascending order, are left out: dead ones, and those that fail a predicate.
+class LeftOut
+{
+public:
+    LeftOut(const MirrorSnapshot& snapshot, std::uint32_t log, std::uint64_t position, const RowView& rows,
+            std::span<const std::uint64_t> predicate)
+        : dead_(snapshot.dead->log_entries[log], position), position_(position), rows_(rows), predicate_(predicate)
+    {
+    }
+    bool operator()(std::size_t i)
+    {
+        return dead_.is_dead(position_ + i) ||
+               (!predicate_.empty() && !passes(predicate_, rows_.attributes + i * rows_.attribute_count));
+    }
+
+private:
+    DeadWalk dead_;
+    std::uint64_t position_;
+    const RowView& rows_;
+    std::span<const std::uint64_t> predicate_;
+};
+
 // Values of delta rows for one query. Where the index gives lower bounds, these lie half their width below its estimate
 // of the distance. Delta rows get values that lie as far below their distance: else rows of the index would come before
 // nearer delta rows.
@@ -66,20 +89,33 @@ public:
     template <class LeavesOut, class Take>
     void take(const RowView& rows, LeavesOut&& leaves_out, Take&& take_value) const
     {
-        thread_local std::vector<double> compared;
         const bool by_method = mirror_.searcher().compares_rows();
-        if (by_method) {
-            compared.resize(rows.count);
-            mirror_.searcher().compare_rows(query_, rows, compared);
-        }
-        const float* row = rows.values;
-        for (std::size_t i = 0; i < rows.count; ++i, row += rows.width) {
-            if (leaves_out(i)) continue;
-            take_value(i, by_method ? ordered_distance(compared[i]) : of(row));
+        for (std::size_t begin = 0; begin < rows.count;) {
+            std::size_t end = begin;
+            while (end < rows.count && !leaves_out(end)) ++end;
+            by_method ? take_compared(rows, begin, end, take_value) : take_measured(rows, begin, end, take_value);
+            begin = end + 1;
         }
     }
 
 private:
+    // Rows [begin, end) by the comparison of the method.
+    template <class Take>
+    void take_compared(const RowView& rows, std::size_t begin, std::size_t end, Take&& take_value) const
+    {
+        if (begin == end) return;
+        thread_local std::vector<double> compared;
+        compared.resize(end - begin);
+        mirror_.searcher().compare_rows(query_, rows.slice(begin, end - begin), compared);
+        for (std::size_t i = begin; i < end; ++i) take_value(i, ordered_distance(compared[i - begin]));
+    }
+    // The same by the metric.
+    template <class Take>
+    void take_measured(const RowView& rows, std::size_t begin, std::size_t end, Take&& take_value) const
+    {
+        for (std::size_t i = begin; i < end; ++i) take_value(i, of(rows.values + i * rows.width));
+    }
+
     const Mirror& mirror_;
     const RowView query_;
     double shift_ = 0;
@@ -116,6 +152,20 @@ std::vector<Stretch> stretches_of(const Mirror& mirror, const MirrorSnapshot& sn
         for_each_chunk(snapshot.logs[log], first_of(snapshot, which, log), add);
     }
     return stretches;
+}
+
+// Scores of those rows of a stretch that pass; +infinity for the others, and for dead ones.
+void score_passing(const Mirror& mirror, const MirrorSnapshot& snapshot, const Stretch& stretch, const float* query,
+                   std::span<const std::uint64_t> predicate, float* out)
+{
+    const std::size_t dimensions = mirror.shape().dimensions;
+    LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, predicate);
+    for (std::size_t i = 0; i < stretch.rows.count; ++i) {
+        out[i] = std::numeric_limits<float>::infinity();
+        if (left_out(i)) continue;
+        out[i] = score(mirror.metric(), query, stretch.rows.values + i * dimensions, dimensions);
+        if (std::isnan(out[i])) out[i] = -std::numeric_limits<float>::infinity();
+    }
 }
 
 // Scores of a stretch; +infinity for dead rows.
@@ -188,16 +238,14 @@ void keep_nearest(std::vector<Found>& found, std::size_t k)
 namespace
 {
 
-// Adds the live rows of a stretch with their values.
+// Adds the live rows of a stretch that pass, with their values.
 void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const Values& values,
-                  std::vector<Found>& found)
+                  std::span<const std::uint64_t> predicate, std::vector<Found>& found)
 {
-    DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
-    values.take(
-        stretch.rows, [&](std::size_t i) { return dead.is_dead(stretch.position + i); },
-        [&](std::size_t i, double distance) {
-            found.push_back({distance, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
-        });
+    values.take(stretch.rows, LeftOut(snapshot, stretch.log, stretch.position, stretch.rows, predicate),
+                [&](std::size_t i, double distance) {
+                    found.push_back({distance, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
+                });
 }
 
 // The rows of a stretch from `first` on that are compared between two looks at the cancel token.
@@ -210,14 +258,15 @@ Stretch piece_of(const Stretch& stretch, std::size_t first)
 
 // All rows compared by the method: no cheaper score tells the rows that can be left out.
 void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                          std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
+                          std::size_t k, const CancelToken* cancel, std::span<const std::uint64_t> predicate,
+                          std::vector<Found>& found)
 {
     const Values values(mirror, query);
     for (const Stretch& stretch : stretches_of(mirror, snapshot, which)) {
         for (std::size_t first = 0; first < stretch.rows.count;) {
             if (cancel != nullptr) cancel->check();
             const Stretch piece = piece_of(stretch, first);
-            add_compared(snapshot, piece, values, found);
+            add_compared(snapshot, piece, values, predicate, found);
             first += piece.rows.count;
         }
         // Bounds the memory for a delta of any size.
@@ -228,7 +277,8 @@ void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, 
 
 // Dense rows: fast scores leave few candidates, which are ranked by the canonical distance.
 void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                      std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found)
+                      std::size_t k, const CancelToken* cancel, ThreadPool& pool,
+                      std::span<const std::uint64_t> predicate, std::vector<Found>& found)
 {
     const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
     const std::size_t dimensions = mirror.shape().dimensions;
@@ -240,14 +290,16 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
     workers.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
         if (cancel != nullptr) cancel->check();
         const Stretch& stretch = stretches[begin];
-        score_stretch(mirror, snapshot, stretch, query.values, scores.data() + stretch.number);
+        float* const out = scores.data() + stretch.number;
+        if (!predicate.empty()) return score_passing(mirror, snapshot, stretch, query.values, predicate, out);
+        score_stretch(mirror, snapshot, stretch, query.values, out);
     });
     const float limit = farthest_score(scores, k, error_of_scores(mirror, snapshot, which, query.values));
     std::vector<const float*> vectors;
     for (const Stretch& stretch : stretches) {
-        DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
+        LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, predicate);
         for (std::size_t i = 0; i < stretch.rows.count; ++i) {
-            if (scores[stretch.number + i] > limit || dead.is_dead(stretch.position + i)) continue;
+            if (scores[stretch.number + i] > limit || left_out(i)) continue;
             found.push_back({0, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
             vectors.push_back(stretch.rows.values + i * dimensions);
         }
@@ -259,14 +311,27 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
 }  // namespace
 
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found)
+                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found,
+                  std::span<const std::uint64_t> predicate)
 {
     found.clear();
     const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
     if (rows == 0 || k == 0) return;
     if (mirror.searcher().compares_rows())
-        return search_by_comparison(mirror, snapshot, which, query, k, cancel, found);
-    search_by_metric(mirror, snapshot, which, query, k, cancel, pool, found);
+        return search_by_comparison(mirror, snapshot, which, query, k, cancel, predicate, found);
+    search_by_metric(mirror, snapshot, which, query, k, cancel, pool, predicate, found);
+}
+
+std::uint64_t count_passing(const MirrorSnapshot& snapshot, std::span<const std::uint64_t> predicate)
+{
+    std::uint64_t count = 0;
+    for (const DeltaView& log : snapshot.logs) {
+        for_each_chunk(log, log.start, [&](std::uint64_t, const Tid*, const RowView& rows) {
+            for (std::size_t i = 0; i < rows.count; ++i)
+                count += passes(predicate, rows.attributes + i * rows.attribute_count) ? 1 : 0;
+        });
+    }
+    return count;
 }
 
 namespace
@@ -364,12 +429,12 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 }
 
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
-                        const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found)
+                        const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found,
+                        std::span<const std::uint64_t> predicate)
 {
     found.clear();
     const Values values(mirror, query);
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
-        DeadWalk dead(snapshot.dead->log_entries[log]);
         for_each_chunk(snapshot.logs[log], snapshot.logs[log].start,
                        [&](std::uint64_t position, const Tid* tids, const RowView& rows) {
                            if (cancel != nullptr) cancel->check();
@@ -377,8 +442,7 @@ void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, co
                                const std::uint64_t ordinal = delta_ordinal(log, position + i);
                                if (is_after(distance, ordinal, cursor)) found.push_back({distance, ordinal, tids[i]});
                            };
-                           values.take(
-                               rows, [&](std::size_t i) { return dead.is_dead(position + i); }, add);
+                           values.take(rows, LeftOut(snapshot, log, position, rows, predicate), add);
                        });
         // Bounds the memory for a delta of any size.
         if (found.size() > 4 * k) keep_nearest(found, k);

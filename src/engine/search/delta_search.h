@@ -52,9 +52,13 @@ inline double bound_width_of(const Mirror& mirror, const RowView& query)
 enum class DeltaRows { all, in_no_part };
 
 // Puts the k nearest live rows of those into `found`, sorted, with values of the kind that the searcher gives:
-// distances, or lower bounds of them.
+// distances, or lower bounds of them. With a predicate, of those that pass it.
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found);
+                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found,
+                  std::span<const std::uint64_t> predicate = {});
+
+// The number of delta rows that pass a predicate, dead ones too.
+std::uint64_t count_passing(const MirrorSnapshot& snapshot, std::span<const std::uint64_t> predicate);
 
 // [part][query]: the rows that each part of the snapshot proposes, its k nearest.
 using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;
@@ -73,8 +77,9 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 // Keeps the k nearest, sorted.
 void keep_nearest(std::vector<Found>& found, std::size_t k);
 
-// The k nearest of all delta rows after the cursor.
+// The k nearest of all delta rows after the cursor, or of those that pass a predicate.
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
-                        const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found);
+                        const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found,
+                        std::span<const std::uint64_t> predicate = {});
 
 }  // namespace pgwarp

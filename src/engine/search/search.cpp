@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "engine/search/delta_search.h"
+#include "engine/search/filtered_search.h"
+#include "engine/search/rung_answers.h"
 #include "protocol/search_bound.h"
 
 namespace pgwarp
@@ -23,30 +26,6 @@ bool same_parameters(const ParameterList& a, const ParameterList& b)
         if (a.items[i].value != b.items[i].value || std::strcmp(a.items[i].name, b.items[i].name) != 0) return false;
     }
     return true;
-}
-
-// The rungs of a search; k and effort of the search are the last.
-struct RungList {
-    std::uint32_t count = 0;
-    SearchRung rungs[max_rungs] = {};
-    std::span<const SearchRung> all() const { return {rungs, count}; }
-};
-
-RungList list_rungs(const SearchSettings& settings)
-{
-    RungList list;
-    for (std::uint32_t i = 0; i < settings.earlier_count; ++i) list.rungs[list.count++] = settings.earlier[i];
-    list.rungs[list.count++] = {settings.effort, settings.k, 0};
-    return list;
-}
-
-// The searches that fill the rungs. Some rows that a deeper rung finds belong before rows of the earlier rungs, which
-// are fixed by then. They are at most half as many as those, unless the earlier rung has missed most of its rows.
-RungList list_searches(const RungList& rungs)
-{
-    RungList searches = rungs;
-    for (std::uint32_t i = 1; i < rungs.count; ++i) searches.rungs[i].k += rungs.rungs[i - 1].k / 2;
-    return searches;
 }
 
 bool same_rungs(const SearchSettings& a, const SearchSettings& b)
@@ -74,51 +53,6 @@ SearchBatch make_batch(const SearchSettings& settings, const RowView& queries, c
     return batch;
 }
 
-void append_row(const Mirror& mirror, const RowResult& row, SearchAnswer& answer)
-{
-    answer.results.push_back({mirror.tid(row.row), ordered_distance(row.distance)});
-    answer.places.push_back(row.row);
-}
-
-void append_entry(const Found& entry, SearchAnswer& answer)
-{
-    answer.results.push_back({entry.tid, entry.distance});
-    answer.places.push_back(entry.ordinal);
-}
-
-// Appends k of two lists whose values don't compare. The client ranks the rows itself, and asks for several times the
-// rows that it wants. The list of the delta is exact: a quarter of k is enough of it.
-void append_side_by_side(const Mirror& mirror, const std::vector<RowResult>& rows, const std::vector<Found>& delta,
-                         std::size_t k, SearchAnswer& answer)
-{
-    const std::size_t kept = std::min(delta.size(), std::max((k + 3) / 4, k - std::min(k, rows.size())));
-    const std::size_t others = std::min(rows.size(), k - kept);
-    for (std::size_t i = 0; i < kept; ++i) append_entry(delta[i], answer);
-    for (std::size_t i = 0; i < others; ++i) append_row(mirror, rows[i], answer);
-    answer.counts.push_back(static_cast<std::uint32_t>(kept + others));
-}
-
-// Appends the k nearest of two sorted lists to the answer.
-void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, const std::vector<Found>& delta,
-                   std::size_t k, SearchAnswer& answer)
-{
-    std::size_t row = 0;
-    std::size_t entry = 0;
-    std::uint32_t count = 0;
-    while (count < k && (row < rows.size() || entry < delta.size())) {
-        // At equal distance the row of the index comes first: its ordinal is the smaller.
-        const bool take_row = entry == delta.size() ||
-                              (row < rows.size() && ordered_distance(rows[row].distance) <= delta[entry].distance);
-        if (take_row) {
-            append_row(mirror, rows[row++], answer);
-        } else {
-            append_entry(delta[entry++], answer);
-        }
-        ++count;
-    }
-    answer.counts.push_back(count);
-}
-
 // The row after which search_exact() goes on: behind a delta row, all rows of that distance are done.
 std::uint32_t row_cursor(const SearchCursor& cursor)
 {
@@ -132,6 +66,13 @@ bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 {
     return a.mirror == b.mirror && a.mode == SearchMode::normal && b.mode == SearchMode::normal && a.k == b.k &&
            a.effort == b.effort && same_rungs(a, b) && same_parameters(a.parameters, b.parameters);
+}
+
+FilterOutcome filtered_of(const SearchAnswer& answer, std::size_t first, std::size_t count)
+{
+    FilterOutcome joined;
+    for (std::size_t i = first; i < first + count && !answer.filtered.empty(); ++i) joined.add(answer.filtered[i]);
+    return joined;
 }
 
 SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
@@ -154,10 +95,27 @@ RowView longest_of(const RowView& queries)
 
 }  // namespace
 
-double estimate_cost(const SearchSettings& settings, const RowView& queries)
+// The cost of a query with the costliest of some predicates. Orders that none asked for before have to be made.
+double costliest_predicate(Mirror& mirror, const QueryPredicates& predicates, const SearchBatch& query)
 {
-    const Mirror& mirror = *settings.mirror;
-    const RowView query = longest_of(queries);
+    constexpr std::size_t some = 4;
+    double most = 0;
+    const std::size_t step = std::max<std::size_t>(predicates.queries() / some, 1);
+    for (std::size_t q = 0; q < predicates.queries(); ++q) {
+        const auto predicate = predicates.of(q);
+        if (predicate.empty()) {
+            most = std::max(most, mirror.searcher().search_cost(query));
+        } else if (q % step == 0 || !mirror.filter().is_ready(predicate)) {
+            most = std::max(most, filtered_cost(mirror, predicate, query));
+        }
+    }
+    return most;
+}
+
+double estimate_cost(const SearchSettings& settings, const SearchQueries& queries)
+{
+    Mirror& mirror = *settings.mirror;
+    const RowView query = longest_of(queries.rows);
     // A comparison reads all words of a list.
     const double values = mirror.row_values() + static_cast<double>(query.word_count());
     const auto snapshot = mirror.snapshot();
@@ -165,6 +123,10 @@ double estimate_cost(const SearchSettings& settings, const RowView& queries)
         return 2.0 * values * static_cast<double>(mirror.rows() + snapshot->delta_rows());
     }
     const SearchBatch batch = make_batch(settings, query, nullptr);
+    if (queries.predicates != nullptr) {
+        return 2.0 * values * static_cast<double>(snapshot->delta_rows()) +
+               costliest_predicate(mirror, *queries.predicates, batch);
+    }
     double cost = 2.0 * values * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
     for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
     return cost;
@@ -209,7 +171,6 @@ struct SearchWork {
     std::vector<std::vector<Found>> part_rows;
     std::vector<std::vector<Found>> delta;
     SearchAnswer of_rung[max_rungs];
-    std::vector<std::uint64_t> known_places;
 };
 
 // Times of the stages of a dispatch.
@@ -345,68 +306,35 @@ void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const
     count_times(mirror, snapshot, batch.count * rungs.size(), times);
 }
 
-void clear_answer(SearchAnswer& answer)
+// The same for queries with predicates, whose ways may differ from rung to rung. Delta rows are compared one by one,
+// those in parts too: that time tells what they cost only where there are no parts.
+void search_filtered_rungs(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                           FilteredSearch& filtered, std::span<const SearchRung> rungs, SearchWork& work)
 {
-    answer.counts.clear();
-    answer.results.clear();
-    answer.places.clear();
-}
-
-// Appends the results in the index and its delta for each query.
-void append_found(const Mirror& mirror, const std::vector<std::vector<RowResult>>& rows, const SearchWork& work,
-                  const SearchBatch& batch, bool compare, SearchAnswer& answer)
-{
-    const auto append = compare ? append_merged : append_side_by_side;
-    for (std::size_t i = 0; i < batch.count; ++i) append(mirror, rows[i], work.delta[i], batch.k, answer);
-}
-
-// Whether a row of a deeper rung may follow those of the rungs before: a row that belongs before them comes too late.
-bool comes_behind(const SearchAnswer& answer, std::size_t first, const Result& result, std::uint64_t place)
-{
-    if (answer.results.size() == first) return true;
-    const Result& last = answer.results.back();
-    return result.distance != last.distance ? result.distance > last.distance : place > answer.places.back();
-}
-
-// Joins the rungs of each query: the rows of the first, then those of the next behind them, up to the k of that rung in
-// all. Without an order of values, only rows that are known already are left out.
-void join_rungs(SearchWork& work, std::span<const SearchRung> rungs, std::size_t count, bool in_order,
-                SearchAnswer& answer)
-{
-    std::size_t at[max_rungs] = {};
-    std::vector<std::uint64_t>& known = work.known_places;
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t first = answer.results.size();
-        for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-            const SearchAnswer& own = work.of_rung[rung];
-            known.assign(answer.places.begin() + static_cast<std::ptrdiff_t>(first), answer.places.end());
-            std::sort(known.begin(), known.end());
-            const std::size_t end = at[rung] + own.counts[i];
-            for (std::size_t next = at[rung]; next < end && answer.results.size() < first + rungs[rung].k; ++next) {
-                const Result& result = own.results[next];
-                const std::uint64_t place = own.places[next];
-                if (in_order ? !comes_behind(answer, first, result, place)
-                             : std::binary_search(known.begin(), known.end(), place))
-                    continue;
-                answer.results.push_back(result);
-                answer.places.push_back(place);
-            }
-            at[rung] = end;
-        }
-        answer.counts.push_back(static_cast<std::uint32_t>(answer.results.size() - first));
-    }
+    DispatchTimes times;
+    work.rungs.resize(rungs.size());
+    timed(times.index, [&] {
+        for (std::size_t rung = 0; rung < rungs.size(); ++rung)
+            filtered.search(rungs[rung].k, rungs[rung].effort, work.rungs[rung]);
+    });
+    timed(times.plain, [&] { filtered.search_delta(batch.k, work.delta); });
+    if (snapshot.parts.empty()) count_times(mirror, snapshot, batch.count, times);
 }
 
 // The method's own search, rung by rung. One traversal serves all of them, unless parts of the delta depend on the
 // results of each.
 void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, const RungList& rungs,
-                   ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
+                   FilteredSearch* filtered, ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
 {
     const bool compare = mirror.searcher().values_are_distances();
-    const bool together = rungs.count > 1 && snapshot.parts.empty();
+    const bool together = filtered != nullptr || (rungs.count > 1 && snapshot.parts.empty());
     const RungList searches = list_searches(rungs);
     batch.k = searches.all().back().k;
-    if (together) search_rungs_together(mirror, snapshot, batch, searches.all(), pool, work);
+    if (filtered != nullptr) {
+        search_filtered_rungs(mirror, snapshot, batch, *filtered, searches.all(), work);
+    } else if (together) {
+        search_rungs_together(mirror, snapshot, batch, searches.all(), pool, work);
+    }
     for (std::size_t rung = 0; rung < rungs.count; ++rung) {
         SearchBatch own = batch;
         own.k = searches.rungs[rung].k;
@@ -414,18 +342,35 @@ void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& 
         if (!together) search_all(mirror, snapshot, own, pool, work);
         SearchAnswer& target = rungs.count == 1 ? answer : work.of_rung[rung];
         clear_answer(target);
-        append_found(mirror, together ? work.rungs[rung] : work.rows, work, own, compare, target);
+        append_found(mirror, together ? work.rungs[rung] : work.rows, work.delta, own, compare, target);
     }
     if (rungs.count == 1) return;
     clear_answer(answer);
     const bool in_order = mirror.searcher().result_kind() != ResultKind::approximate;
-    join_rungs(work, rungs.all(), batch.count, in_order, answer);
+    join_rungs(work.of_rung, rungs.all(), batch.count, in_order, answer);
 }
 
-void answer_batch(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
-                  SearchWork& work, SearchAnswer& answer)
+// One query's rows after its cursor.
+void search_continuation(const SearchSettings& settings, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                         const SearchQueries& queries, FilteredSearch* filtered, ThreadPool& pool, SearchWork& work)
 {
     Mirror& mirror = *settings.mirror;
+    const RowResult after{settings.after.distance, row_cursor(settings.after)};
+    if (filtered != nullptr) {
+        filtered->search_after(settings.k, after, work.rows);
+    } else {
+        mirror.searcher().search_exact(batch, after.distance, after.row, work.rows[0], pool);
+    }
+    const auto predicate = filtered != nullptr ? queries.predicates->of(0) : std::span<const std::uint64_t>();
+    search_delta_after(mirror, snapshot, queries.rows, settings.k, settings.after, batch.cancel, work.delta[0],
+                       predicate);
+}
+
+void answer_batch(const SearchSettings& settings, const SearchQueries& asked, const CancelToken* cancel,
+                  ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
+{
+    Mirror& mirror = *settings.mirror;
+    const RowView& queries = asked.rows;
     const std::size_t count = queries.count;
     answer.snapshot = mirror.snapshot();
     const MirrorSnapshot& snapshot = *answer.snapshot;
@@ -436,15 +381,18 @@ void answer_batch(const SearchSettings& settings, const RowView& queries, const 
     work.delta.resize(std::max(work.delta.size(), count));
     work.rows.resize(count);
     for (auto& rows : work.rows) rows.clear();
+    std::optional<FilteredSearch> filtered;
+    if (asked.predicates != nullptr) filtered.emplace(mirror, snapshot, *asked.predicates, batch, pool);
+    FilteredSearch* const filters = filtered ? &*filtered : nullptr;
     if (settings.mode == SearchMode::continuation) {
-        mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
-        search_delta_after(mirror, snapshot, queries, settings.k, settings.after, cancel, work.delta[0]);
+        search_continuation(settings, snapshot, batch, asked, filters, pool, work);
         clear_answer(answer);
         // Continuations need one order of all rows, even where values don't compare.
-        append_found(mirror, work.rows, work, batch, true, answer);
+        append_found(mirror, work.rows, work.delta, batch, true, answer);
     } else {
-        search_ladder(mirror, snapshot, batch, list_rungs(settings), pool, work, answer);
+        search_ladder(mirror, snapshot, batch, list_rungs(settings), filters, pool, work, answer);
     }
+    answer.filtered = filtered ? filtered->outcomes() : std::vector<FilterOutcome>();
     answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i)
         answer.bound_width = std::max(answer.bound_width, bound_width_of(mirror, queries.row(i)));
@@ -454,11 +402,11 @@ void answer_batch(const SearchSettings& settings, const RowView& queries, const 
 
 }  // namespace
 
-void run_search(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
-                SearchAnswer& answer)
+void run_search(const SearchSettings& settings, const SearchQueries& queries, const CancelToken* cancel,
+                ThreadPool& pool, SearchAnswer& answer)
 {
     thread_local SearchWork kept;
-    if (queries.count <= queries_within(settings, most_kept_bytes)) {
+    if (queries.rows.count <= queries_within(settings, most_kept_bytes)) {
         return answer_batch(settings, queries, cancel, pool, kept, answer);
     }
     SearchWork own;

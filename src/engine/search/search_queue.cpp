@@ -26,11 +26,15 @@ bool is_wide(const QueuedSearch& search)
 
 // The queries of all members, one after the other.
 template <class Members>
-void collect_queries(const Members& members, const std::vector<std::size_t>& shares, OwnedRows& queries)
+void collect_queries(const Members& members, const std::vector<std::size_t>& shares, OwnedRows& queries,
+                     QueryPredicates& predicates)
 {
     queries.clear();
-    for (std::size_t i = 0; i < members.size(); ++i)
+    predicates.clear();
+    for (std::size_t i = 0; i < members.size(); ++i) {
         queries.append(members[i].search.queries.view().slice(members[i].done, shares[i]));
+        predicates.append(members[i].search.predicates, members[i].done, shares[i]);
+    }
 }
 
 }  // namespace
@@ -213,17 +217,18 @@ void SearchQueue::run(Batch& batch)
 {
     thread_local SearchAnswer kept;
     thread_local OwnedRows queries;
+    thread_local QueryPredicates predicates;
     const SearchSettings settings = batch.members.front().search.settings;
     SearchAnswer own;
     SearchAnswer& answer = batch.queries <= queries_within(settings, most_kept_bytes) ? kept : own;
     Clock::duration dispatched{};
     try {
-        collect_queries(batch.members, batch.shares, queries);
+        collect_queries(batch.members, batch.shares, queries, predicates);
         batch.cancel->token().check();
         const auto started = Clock::now();
         // On a GPU this thread alone waits for the device.
         const BusyPoll::Work work(busy_poll_, settings.mirror->on_cuda() ? 1 : pool_.threads());
-        run_search(settings, queries.view(), &batch.cancel->token(), pool_, answer);
+        run_search(settings, {queries.view(), &predicates}, &batch.cancel->token(), pool_, answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
         settings.mirror->count_cost(batch.cost, static_cast<double>(dispatched.count()));
@@ -250,6 +255,7 @@ void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::dura
         for (std::uint32_t count : counts) found += count;
         const auto results = std::span(answer.results).subspan(result, found);
         const auto places = std::span(answer.places).subspan(result, found);
+        member.filtered.add(filtered_of(answer, query, counts.size()));
         query += counts.size();
         result += found;
         member.cancel->exit();
@@ -257,8 +263,8 @@ void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::dura
         member.batch_width = std::max(member.batch_width, static_cast<std::uint32_t>(batch.queries));
         member.bound_width = std::max(member.bound_width, answer.bound_width);
         if (counts.size() == member.search.count) {
-            member.search.answered(
-                {counts, results, places, member.batch_width, member.dispatched, member.bound_width, answer});
+            member.search.answered({counts, results, places, member.batch_width, member.dispatched, member.bound_width,
+                                    member.filtered, answer});
             continue;
         }
         member.counts.insert(member.counts.end(), counts.begin(), counts.end());
@@ -271,7 +277,7 @@ void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::dura
             unfinished.push_back(std::move(member));
         } else {
             member.search.answered({member.counts, member.results, member.places, member.batch_width, member.dispatched,
-                                    member.bound_width, answer});
+                                    member.bound_width, member.filtered, answer});
         }
     }
     batch.members = std::move(unfinished);

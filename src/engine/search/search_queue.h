@@ -66,6 +66,7 @@ struct SearchSlice {
     std::uint32_t batch_width;   // queries in the widest of its batches
     Clock::duration dispatched;  // time in its batches
     double bound_width;
+    FilterOutcome filtered;
     const SearchAnswer& answer;  // of its last batch
 };
 
@@ -73,6 +74,7 @@ struct SearchSlice {
 struct QueuedSearch {
     SearchSettings settings;
     OwnedRows queries;
+    QueryPredicates predicates;
     std::size_t count = 0;
     double query_cost = 0;  // by estimate_cost()
     std::function<void(const SearchSlice&)> answered;
@@ -92,7 +94,7 @@ void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint
         for (std::uint32_t count : counts) results += count;
         give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results),
                                  std::span(answer.places).subspan(result, results), batch_width, dispatched,
-                                 answer.bound_width, answer});
+                                 answer.bound_width, filtered_of(answer, query, member.count), answer});
         query += member.count;
         result += results;
     }
@@ -120,6 +122,7 @@ private:
         std::vector<Result> results;
         std::vector<std::uint64_t> places;
         double bound_width = 0;
+        FilterOutcome filtered;
         std::uint32_t batch_width = 0;
         Clock::duration dispatched{};
 

@@ -1,6 +1,7 @@
 // Decoding of messages: every length, count and enumerator is checked before it is used.
 #include "engine/server/decode.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -100,6 +101,35 @@ RowView decode_queries(const RowForm& form, std::uint32_t count, std::uint32_t d
     return decode_rows({form, count, dimensions}, bytes);
 }
 
+// Bytes of queries, with those that pad them where predicates follow.
+std::size_t query_bytes(const SearchRequest& request, std::size_t bytes)
+{
+    if (request.predicates.words == 0) return bytes;
+    const RowBlock block{request.form, request.query_count, request.dimensions};
+    const char* fault = row_block_fault(block);
+    require(fault == nullptr, fault);
+    require(block.bytes() <= bytes, "search without its predicates");
+    return block.bytes();
+}
+
+// The predicates of a search, in all that follows its queries.
+PredicateBlock decode_predicates(const SearchRequest& request, Bytes bytes)
+{
+    PredicateBlock block{request.predicates, {}, {}};
+    const PredicateForm& form = block.form;
+    require((form.count == 0) == (form.words == 0), "predicates without words");
+    if (form.count == 0) return block;
+    require(form.words <= max_predicate_words && form.count <= form.words, "too many predicates in a search");
+    require(request.mode != SearchMode::term_counts, "count of terms with a predicate");
+    require(bytes.size() == form.bytes(request.query_count), "predicates of a wrong length");
+    block.words = as_array<std::uint64_t>(bytes.first(sizeof(std::uint64_t) * form.words));
+    if (form.count > 1)
+        block.names = as_array<std::uint32_t>(bytes.subspan(block.words.size_bytes())).first(request.query_count);
+    const char* fault = predicates_fault(block, max_attributes);
+    require(fault == nullptr, fault);
+    return block;
+}
+
 // The block of `count` rows in the last `bytes` of a message. The length gives the width of dense rows.
 RowBlock block_within(const RowForm& form, std::uint32_t count, std::size_t bytes)
 {
@@ -168,7 +198,7 @@ ReturnBufferRequest decode_return_buffer(Bytes payload)
 
 SearchMessage decode_search(Bytes payload)
 {
-    SearchMessage message{front<SearchRequest>(payload), {}};
+    SearchMessage message{front<SearchRequest>(payload), {}, {}};
     const SearchRequest& request = message.request;
     require(request.mode <= SearchMode::term_counts, "unknown search mode");
     require(request.want_places <= 1, "unknown wish in a search");
@@ -179,8 +209,11 @@ SearchMessage decode_search(Bytes payload)
             "search with rungs by a mode without them");
     check_rungs(request.earlier_count, request.earlier, request.k);
     check_parameters(request.settings);
-    message.queries =
-        decode_queries(request.form, request.query_count, request.dimensions, payload.subspan(sizeof(SearchRequest)));
+    const Bytes rest = payload.subspan(sizeof(SearchRequest));
+    const std::size_t queries = query_bytes(request, rest.size());
+    message.queries = decode_queries(request.form, request.query_count, request.dimensions, rest.first(queries));
+    const std::size_t padded = std::min((queries + 7) / 8 * 8, rest.size());
+    message.predicates = decode_predicates(request, request.predicates.count == 0 ? Bytes() : rest.subspan(padded));
     return message;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/filter/query_predicates.h"
 #include "engine/server/frame.h"
 
 namespace pgwarp
@@ -33,6 +34,7 @@ ReturnBufferRequest decode_return_buffer(Bytes payload);
 struct SearchMessage {
     SearchRequest request;
     RowView queries;
+    PredicateBlock predicates;
 };
 SearchMessage decode_search(Bytes payload);
 

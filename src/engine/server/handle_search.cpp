@@ -47,6 +47,8 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 {
     const SearchRequest& search = message.request;
     check_query_rows(mirror.shape(), message.queries);
+    const char* fault = predicates_fault(message.predicates, mirror.shape().attribute_count);
+    if (fault != nullptr) throw BadRequest(fault);
     const std::uint64_t most = std::min<std::uint64_t>(search.k, mirror.rows() + snapshot.delta_rows());
     const std::uint64_t result_bytes = sizeof(Result) + (search.want_places != 0 ? sizeof(std::uint64_t) : 0);
     const std::uint64_t bytes =
@@ -80,6 +82,7 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.after = search.after;
     accepted.settings.want_places = search.want_places != 0;
     accepted.queries = OwnedRows(message.queries);
+    accepted.predicates = QueryPredicates(message.predicates, search.query_count);
     accepted.count = search.query_count;
     thread.add_search(std::move(accepted));
 }

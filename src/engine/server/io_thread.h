@@ -47,6 +47,7 @@ struct RoundSearch {
     Clock::time_point received;
     SearchSettings settings;
     OwnedRows queries;
+    QueryPredicates predicates;
     std::size_t count;
 };
 
@@ -161,6 +162,7 @@ private:
     std::vector<RoundSearch> round_;
     SearchAnswer answer_;
     OwnedRows batch_queries_;
+    QueryPredicates batch_predicates_;
 };
 
 }  // namespace pgwarp

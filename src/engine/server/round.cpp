@@ -42,6 +42,8 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.has_places = settings.want_places ? 1 : 0;
     reply.delta_cost = static_cast<float>(settings.mirror->delta_cost());
+    reply.passing_rows = slice.filtered.passing_rows;
+    reply.filter_ways = slice.filtered.ways;
     reply.resolved = answer.resolved;
     reply.last = cursor_behind(slice.results, slice.places, settings.after);
     return reply;
@@ -97,7 +99,7 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
     for (RoundSearch& search : group) {
         double cost = 0;
         try {
-            cost = estimate_cost(search.settings, search.queries.view());
+            cost = estimate_cost(search.settings, {search.queries.view(), &search.predicates});
         } catch (...) {
             reply_error(search.connection, search.request_id, describe_exception());
             continue;
@@ -125,15 +127,21 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
     Clock::duration dispatched{};
     try {
         RowView all = group.front().queries.view();
+        const QueryPredicates* predicates = &group.front().predicates;
         for (const RoundSearch& search : group) queries += search.count;
         if (group.size() > 1) {
             batch_queries_.clear();
-            for (const RoundSearch& search : group) batch_queries_.append(search.queries.view());
+            batch_predicates_.clear();
+            for (const RoundSearch& search : group) {
+                batch_queries_.append(search.queries.view());
+                batch_predicates_.append(search.predicates, 0, search.count);
+            }
             all = batch_queries_.view();
+            predicates = &batch_predicates_;
         }
         const SearchSettings& settings = group.front().settings;
         const auto started = Clock::now();
-        run_search(settings, all, nullptr, engine_.inline_pool, answer_);
+        run_search(settings, {all, predicates}, nullptr, engine_.inline_pool, answer_);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(queries, nanoseconds(dispatched));
     } catch (...) {
@@ -164,6 +172,7 @@ void IoThread::queue_search(RoundSearch&& search, double query_cost)
     QueuedSearch queued;
     queued.settings = search.settings;
     queued.queries = std::move(search.queries);
+    queued.predicates = std::move(search.predicates);
     queued.count = search.count;
     queued.query_cost = query_cost;
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {

@@ -4,6 +4,7 @@
 
 #include "methods/arrays.h"
 #include "methods/bulk_memory.h"
+#include "methods/certain_rows.h"
 #include "methods/exact/exact.h"
 #include "methods/ordered_scan.h"
 #include "numeric/bits.h"
@@ -52,11 +53,22 @@ public:
     {
         const float* query = batch.queries.data();
         results = scan_in_order(
-            rows_, batch, after_distance, after_row,
-            [&](std::size_t i) {
-                return RowResult{canonical_distance(metric_, query, row(i), words_), static_cast<std::uint32_t>(i)};
-            },
-            pool);
+            rows_, batch, after_distance, after_row, row_itself,
+            [&](std::size_t i) { return canonical_distance(metric_, query, row(i), words_); }, pool);
+    }
+    bool finds_all() const override { return true; }
+    bool takes_filters() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
+    bool compares_certain_rows() const override { return true; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        results.assign(batch.count, {});
+        for_queries(batch, pool, [&](std::size_t q) {
+            const float* query = batch.queries.data() + q * words_;
+            const auto value = [&](std::uint32_t i) { return canonical_distance(metric_, query, row(i), words_); };
+            results[q] = value_certain_rows(batch, rows[q], after, value, pool);
+        });
     }
 
 private:
@@ -76,7 +88,7 @@ private:
     BulkVector<float> bits_;  // [rows][words]
 };
 
-// Offers the live rows of a block.
+// Offers the rows of a block that the query doesn't leave out.
 void BitSearcher::compare(const SearchBatch& batch, std::size_t query, std::size_t begin, std::size_t end,
                           FirstRows& first) const
 {
@@ -84,7 +96,7 @@ void BitSearcher::compare(const SearchBatch& batch, std::size_t query, std::size
     bit_distances(metric_, batch.queries.data() + query * words_, row(begin), end - begin, words_, distances);
     for (std::size_t i = begin; i < end; ++i) {
         const RowResult found{distances[i - begin], static_cast<std::uint32_t>(i)};
-        if (first.takes(found) && !bit_is_set(batch.dead, i)) first.offer(found);
+        if (first.takes(found) && !batch.leaves_out(query, i)) first.offer(found);
     }
 }
 

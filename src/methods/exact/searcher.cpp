@@ -6,6 +6,7 @@
 #include "methods/arrays.h"
 #include "methods/bounds.h"
 #include "methods/bulk_memory.h"
+#include "methods/certain_rows.h"
 #include "methods/exact/exact.h"
 #include "methods/ordered_scan.h"
 #include "numeric/distance.h"
@@ -84,8 +85,15 @@ public:
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
     {
-        results = scan(batch, batch.queries.data(), after_distance, after_row, pool);
+        results = scan(batch, 0, after_distance, after_row, pool);
     }
+    // Searches of all rows test by the filter only rows that are near enough.
+    bool finds_all() const override { return true; }
+    bool takes_filters() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
+    bool compares_certain_rows() const override { return true; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
 
 private:
     const float* row(std::size_t i) const { return vectors_.data() + i * dimensions_; }
@@ -99,11 +107,19 @@ private:
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
 
-    std::vector<RowResult> scan(const SearchBatch& batch, const float* query, double after_distance,
+    const float* query_of(const SearchBatch& batch, std::size_t number) const
+    {
+        return batch.queries.data() + number * dimensions_;
+    }
+
+    std::vector<RowResult> scan(const SearchBatch& batch, std::size_t number, double after_distance,
                                 std::uint32_t after_row, ThreadPool& pool) const
     {
-        const auto result_at = [&](std::size_t i) { return RowResult{value(query, i), static_cast<std::uint32_t>(i)}; };
-        return scan_in_order(rows_, batch, after_distance, after_row, result_at, pool);
+        const float* query = query_of(batch, number);
+        SearchBatch one = batch;
+        if (!batch.filters.empty()) one.filters = batch.filters.subspan(number, 1);
+        return scan_in_order(
+            rows_, one, after_distance, after_row, row_itself, [&](std::size_t i) { return value(query, i); }, pool);
     }
 
     void make_halves(ThreadPool& pool);
@@ -112,14 +128,18 @@ private:
     void widen(std::size_t first, std::size_t count, float* out) const;
     void score_rows(const float* query, std::size_t first, std::size_t count, float* out) const;
     float proof_threshold(float score, float query_norm) const;
+    bool is_in_range(float query_norm) const;
+    double score_error(float query_norm) const;
+    std::vector<RowResult> search_one_among(const SearchBatch& batch, std::size_t number, RowList rows,
+                                            ThreadPool& pool) const;
     float query_norm(const float* query) const;
-    std::vector<Candidate> propose(const SearchBatch& batch, const float* query, std::size_t count,
+    std::vector<Candidate> propose(const SearchBatch& batch, std::size_t number, std::size_t count,
                                    ThreadPool& pool) const;
     void propose_tile(const SearchBatch& batch, std::size_t first, std::size_t queries, std::vector<TopK>& best) const;
-    void rank(const SearchBatch& batch, const float* query, std::vector<Candidate> candidates, std::size_t asked,
+    void rank(const SearchBatch& batch, std::size_t number, std::vector<Candidate> candidates, std::size_t asked,
               std::vector<RowResult>& result, ThreadPool& pool) const;
-    void push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first,
-                     TopK& best) const;
+    void push_scores(const SearchBatch& batch, std::size_t number, const float* scores, std::size_t count,
+                     std::size_t first, TopK& best) const;
 
     Metric metric_;
     std::size_t dimensions_;
@@ -205,10 +225,22 @@ float ExactSearcher::query_norm(const float* query) const
     return static_cast<float>(sum) * (1 + 1e-6F);
 }
 
+// The largest difference between the errors of two scores.
+double ExactSearcher::score_error(float query_norm) const
+{
+    return 2.0 * score_error_bound(metric_, dimensions_, query_norm, largest_norm_);
+}
+
+// Beyond float's range scores propose nothing.
+bool ExactSearcher::is_in_range(float query_norm) const
+{
+    return std::isfinite((query_norm + largest_norm_) * (query_norm + largest_norm_) * 2);
+}
+
 // Rows with a score above this can't be among the k nearest, when `score` is the k-th smallest.
 float ExactSearcher::proof_threshold(float score, float query_norm) const
 {
-    const double error = 2.0 * score_error_bound(metric_, dimensions_, query_norm, largest_norm_);
+    const double error = score_error(query_norm);
     if (!use_half_) return static_cast<float>(score + error) + std::fabs(score) * 1e-6F;
     if (metric_ == Metric::l2) {
         // Scores are squared distances to rows moved by at most half_error_.
@@ -218,22 +250,24 @@ float ExactSearcher::proof_threshold(float score, float query_norm) const
     return static_cast<float>(score + error + 2.0 * query_norm * half_error_) + std::fabs(score) * 1e-6F;
 }
 
-// Pushes a block of scores, without dead rows.
-void ExactSearcher::push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first,
-                                TopK& best) const
+// Pushes a block of scores, without the rows that the query leaves out.
+void ExactSearcher::push_scores(const SearchBatch& batch, std::size_t number, const float* scores, std::size_t count,
+                                std::size_t first, TopK& best) const
 {
-    if (batch.dead.empty()) return best.push_block(scores, count, static_cast<std::uint32_t>(first));
+    if (batch.dead.empty() && batch.filters.empty())
+        return best.push_block(scores, count, static_cast<std::uint32_t>(first));
     for (std::size_t i = 0; i < count; ++i) {
-        if (scores[i] < best.threshold() && !bit_is_set(batch.dead, first + i)) {
+        if (scores[i] < best.threshold() && !batch.leaves_out(number, first + i)) {
             best.push(scores[i], static_cast<std::uint32_t>(first + i));
         }
     }
 }
 
 // The `count` rows of smallest score for one query.
-std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const float* query, std::size_t count,
+std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, std::size_t number, std::size_t count,
                                               ThreadPool& pool) const
 {
+    const float* query = query_of(batch, number);
     std::vector<float> moved;
     float factor = 1;
     if (use_half_) {
@@ -264,7 +298,7 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
             } else {
                 score_rows(query, first, width, block);
             }
-            push_scores(batch, block, width, first, local);
+            push_scores(batch, number, block, width, first, local);
         }
         const std::lock_guard lock(mutex);
         best.merge(local);
@@ -273,20 +307,20 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
 }
 
 // Canonical distances of the candidates; more candidates when the proof fails.
-void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vector<Candidate> candidates,
+void ExactSearcher::rank(const SearchBatch& batch, std::size_t number, std::vector<Candidate> candidates,
                          std::size_t asked, std::vector<RowResult>& result, ThreadPool& pool) const
 {
+    const float* query = query_of(batch, number);
     const float norm = query_norm(query);
-    // Beyond float's range scores propose nothing.
-    const bool in_range = std::isfinite((norm + largest_norm_) * (norm + largest_norm_) * 2);
+    const bool in_range = is_in_range(norm);
     while ((candidates.size() == asked && asked < rows_) || !in_range) {
         if (in_range && candidates.back().score > proof_threshold(candidates[batch.k - 1].score, norm)) break;
         asked = std::min(rows_, asked * 4);
         if (!in_range || asked * 4 >= rows_) {
-            result = scan(batch, query, -HUGE_VAL, 0, pool);
+            result = scan(batch, number, -HUGE_VAL, 0, pool);
             return;
         }
-        candidates = propose(batch, query, asked, pool);
+        candidates = propose(batch, number, asked, pool);
     }
     FirstRows first(batch.k);
     for (const Candidate& candidate : candidates) first.offer({value(query, candidate.row), candidate.row});
@@ -307,7 +341,8 @@ void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, st
         if (in_halves_) widen(begin, width, widened.data());
         score_tile(metric_, batch.queries.data() + first * dimensions_, queries,
                    in_halves_ ? widened.data() : row(begin), norms_.data() + begin, width, dimensions_, tile.data());
-        for (std::size_t q = 0; q < queries; ++q) push_scores(batch, tile.data() + q * width, width, begin, best[q]);
+        for (std::size_t q = 0; q < queries; ++q)
+            push_scores(batch, first + q, tile.data() + q * width, width, begin, best[q]);
     }
 }
 
@@ -322,8 +357,7 @@ void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
     bounded.k = static_cast<std::uint32_t>(k);
     if (batch.count < tile_threshold || use_half_) {
         for (std::size_t q = 0; q < batch.count; ++q) {
-            const float* query = batch.queries.data() + q * dimensions_;
-            rank(bounded, query, propose(batch, query, asked, pool), asked, results[q], pool);
+            rank(bounded, q, propose(batch, q, asked, pool), asked, results[q], pool);
         }
         return;
     }
@@ -331,14 +365,52 @@ void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
         std::vector<TopK> best(end - begin, TopK(asked));
         propose_tile(batch, begin, end - begin, best);
         for (std::size_t q = begin; q < end; ++q) {
-            const float* query = batch.queries.data() + q * dimensions_;
             std::vector<Candidate> candidates = best[q - begin].take_sorted();
             // Tile scores of l2 lack the query's own norm, which the proof needs.
             if (metric_ == Metric::l2) {
-                const float own = squared_norm(query, dimensions_);
+                const float own = squared_norm(query_of(batch, q), dimensions_);
                 for (Candidate& candidate : candidates) candidate.score += own;
             }
-            rank(bounded, query, std::move(candidates), asked, results[q], pool);
+            rank(bounded, q, std::move(candidates), asked, results[q], pool);
+        }
+    });
+}
+
+// Scores propose a few more rows than k; where these don't prove the answer, all values are compared.
+std::vector<RowResult> ExactSearcher::search_one_among(const SearchBatch& batch, std::size_t number, RowList rows,
+                                                       ThreadPool& pool) const
+{
+    const float* query = query_of(batch, number);
+    const float norm = query_norm(query);
+    const std::size_t asked = std::size_t{batch.k} + 16;
+    const auto value_of = [&](std::uint32_t row) { return value(query, row); };
+    if (rows.size() <= asked || !is_in_range(norm)) return value_certain_rows(batch, rows, before_all, value_of, pool);
+    const auto score_some = [&](RowList some, float* out) {
+        if (!in_halves_)
+            return scores_gather(metric_, query, vectors_.data(), some.data(), some.size(), dimensions_, out);
+        half_scores_gather(metric_, query, halves_.data(), some.data(), some.size(), dimensions_, out);
+        for (std::size_t i = 0; metric_ == Metric::cosine && i < some.size(); ++i) out[i] *= inverse_norms_[some[i]];
+    };
+    const std::vector<Candidate> proposed = propose_certain_rows(batch, rows, asked, score_some, pool);
+    if (proposed.size() == asked) {
+        const float kth = proposed[batch.k - 1].score;
+        const double limit = kth + score_error(norm) + std::fabs(kth) * 1e-6;
+        if (proposed.back().score <= limit) return value_certain_rows(batch, rows, before_all, value_of, pool);
+    }
+    return value_certain_rows(batch, rows_of(proposed), before_all, value_of, pool);
+}
+
+void ExactSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                 std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (batch.k == 0) return;
+    for_queries(batch, pool, [&](std::size_t q) {
+        if (after.distance == before_all.distance) {
+            results[q] = search_one_among(batch, q, rows[q], pool);
+        } else {
+            const auto value_of = [&](std::uint32_t row) { return value(query_of(batch, q), row); };
+            results[q] = value_certain_rows(batch, rows[q], after, value_of, pool);
         }
     });
 }

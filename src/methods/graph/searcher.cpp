@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "methods/arrays.h"
+#include "methods/certain_rows.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
@@ -24,7 +25,9 @@ namespace
 constexpr std::size_t default_ef = 64;  // of an index without calibration
 constexpr std::size_t worth_comparing =
     8;  // live rows are all compared up to this multiple of the rows that a search compared
-constexpr double unseen_share = 0.4;  // about the share of a row's neighbours that were not visited before
+constexpr std::size_t most_for_passing = 2;  // rows that a filtered search compares, for each that passes
+constexpr double traversal_overhead = 2;     // times the comparisons that a filtered search makes
+constexpr double unseen_share = 0.4;         // about the share of a row's neighbours that were not visited before
 
 struct DeadCount {
     std::size_t linked = 0;  // dead rows that searches pass through
@@ -71,6 +74,11 @@ public:
                       ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
+    bool takes_filters() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double pass_rate) const override;
+    bool compares_certain_rows() const override { return true; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
 
 private:
     void find_unlinked();
@@ -78,6 +86,9 @@ private:
     DeadCount count_dead(RowBitmap dead) const;
     bool few_are_alive(const SearchBatch& batch, const DeadCount& dead) const;
     void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
+    bool find(const SearchBatch& batch, std::size_t number, const DeadCount& dead, const GraphQuery& query,
+              std::vector<Candidate>& found) const;
+    void take_best(const TraversalScratch& scratch, std::vector<Candidate>& found) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, const DeadCount& dead) const;
     void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results) const;
 
@@ -216,25 +227,48 @@ void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& quer
     found = best.take_sorted();
 }
 
+void GraphSearcher::take_best(const TraversalScratch& scratch, std::vector<Candidate>& found) const
+{
+    for (const BestRows::Entry& entry : scratch.best.entries())
+        if (!entry.dead) found.push_back({entry.score, entry.row});
+}
+
+// Finds the candidates of a query. False: more rows would be compared than pass its filter.
+bool GraphSearcher::find(const SearchBatch& batch, std::size_t number, const DeadCount& dead, const GraphQuery& query,
+                         std::vector<Candidate>& found) const
+{
+    thread_local TraversalScratch scratch;
+    const DeadRows dead_rows{batch.dead, dead.linked, dead.alive};
+    const StoredScorer scorer(*stored_, query);
+    if (!batch.filters.empty() && !batch.filters[number].predicate.empty()) {
+        const RowFilter& filter = batch.filters[number];
+        const std::size_t most = std::max<std::size_t>(filter.passing, seeds_.size());
+        const double rate = static_cast<double>(filter.passing) / static_cast<double>(rows_);
+        traverse_filtered(edges_, seeds_, ef_of(batch), dead_rows, {&filter, batch.k, most_for_passing * most, rate},
+                          scorer, batch.cancel, scratch);
+        take_best(scratch, found);
+        return scratch.finished;
+    }
+    if (few_are_alive(batch, dead)) {
+        compare_all(batch, query, found);
+        return true;
+    }
+    traverse(edges_, seeds_, ef_of(batch), dead_rows, scorer, batch.cancel, scratch);
+    take_best(scratch, found);
+    // Live rows behind a region of dead rows may lie in any direction.
+    if (scratch.best.excess_dead() > ef_of(batch) && dead.alive <= worth_comparing * scratch.compared)
+        compare_all(batch, query, found);
+    return true;
+}
+
 std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number,
                                                  const DeadCount& dead) const
 {
-    thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
     thread_local std::vector<Candidate> found;
     stored_->prepare(batch.queries.data() + number * dimensions_, query);
     found.clear();
-    if (few_are_alive(batch, dead)) {
-        compare_all(batch, query, found);
-    } else {
-        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead.linked, dead.alive}, StoredScorer(*stored_, query),
-                 batch.cancel, scratch);
-        for (const BestRows::Entry& entry : scratch.best.entries())
-            if (!entry.dead) found.push_back({entry.score, entry.row});
-        // Live rows behind a region of dead rows may lie in any direction.
-        if (scratch.best.excess_dead() > ef_of(batch) && dead.alive <= worth_comparing * scratch.compared)
-            compare_all(batch, query, found);
-    }
+    if (!find(batch, number, dead, query, found)) return {};
     if (batch.proposals_will_do) {
         std::vector<RowResult> proposed;
         for (const Candidate& candidate : std::span(found).first(std::min<std::size_t>(found.size(), batch.k)))
@@ -294,7 +328,7 @@ void GraphSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::s
 void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
                                  ThreadPool& pool) const
 {
-    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do)
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || !batch.filters.empty())
         return Searcher::search_rungs(batch, rungs, results, pool);
     // Among dead rows a search keeps more rows than its effort, by a number that depends on all rows seen.
     const OfBitmap<DeadCount>::Use dead = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
@@ -310,11 +344,40 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
     GraphQuery query;
     if (rows_ > 0) stored_->prepare(batch.queries.data(), query);
     results = scan_in_order(
-        rows_, batch, after_distance, after_row,
-        [&](std::size_t row) {
-            return RowResult{stored_->value(query, static_cast<std::uint32_t>(row)), static_cast<std::uint32_t>(row)};
-        },
-        pool);
+        rows_, batch, after_distance, after_row, row_itself,
+        [&](std::size_t row) { return stored_->value(query, static_cast<std::uint32_t>(row)); }, pool);
+}
+
+// Fewer rows are kept than without a filter, for each that passes, but all that are passed through are compared.
+double GraphSearcher::filtered_cost(const SearchBatch& batch, double pass_rate) const
+{
+    const auto ef = static_cast<double>(ef_of(batch));
+    const double wanted = std::min(ef, static_cast<double>(batch.k));
+    const double kept = (wanted + (ef - wanted) * std::sqrt(pass_rate)) / pass_rate;
+    const double unseen = unseen_share * static_cast<double>(options_.degree);
+    const double compared = static_cast<double>(seeds_.size()) + unseen * kept;
+    return traversal_overhead * 2 * std::min(compared, static_cast<double>(rows_)) * static_cast<double>(dimensions_);
+}
+
+void GraphSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                 std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (batch.k == 0) return;
+    for_queries(batch, pool, [&](std::size_t q) {
+        GraphQuery query;
+        stored_->prepare(batch.queries.data() + q * dimensions_, query);
+        const auto value_of = [&](std::uint32_t row) { return stored_->value(query, row); };
+        const auto score_some = [&](RowList some, float* out) { stored_->scores(query, some, out); };
+        const std::size_t valued = std::max(ef_of(batch), valued_certain_rows(batch.k));
+        RowList list = rows[q];
+        std::vector<std::uint32_t> proposed;
+        if (list.size() > valued && after.distance == before_all.distance) {
+            proposed = rows_of(propose_certain_rows(batch, list, valued, score_some, pool));
+            list = proposed;
+        }
+        results[q] = value_certain_rows(batch, list, after, value_of, pool);
+    });
 }
 
 }  // namespace

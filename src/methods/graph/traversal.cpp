@@ -14,6 +14,7 @@ namespace
 {
 
 constexpr std::size_t entered_seeds = 16;    // the best of the seeds, from which a search begins
+constexpr std::size_t entered_passing = 8;   // of the rows that pass a filter
 constexpr std::size_t check_interval = 256;  // rows expanded between checks for cancellation
 constexpr std::size_t line_rows = 16;        // in a cache line
 
@@ -36,12 +37,26 @@ void BestRows::insert(float score, std::uint32_t row, bool dead)
     next_ = std::min(next_, static_cast<std::size_t>(place - entries_.begin()));
     entries_.insert(place, entry);
     counted_ += dead ? 0 : 1;
+    if (most_ > 0) adapt_limit();
     // Once the limit is reached, the last entry is a live row.
     while (counted_ > limit() || (counted_ == limit() && entries_.back().dead)) {
         counted_ -= entries_.back().dead ? 0 : 1;
         entries_.pop_back();
     }
     next_ = std::min(next_, entries_.size());
+}
+
+void BestRows::adapt_limit()
+{
+    const double rate = static_cast<double>(counted_) / static_cast<double>(entries_.size());
+    const double room = static_cast<double>(most_ - wanted_) * std::sqrt(rate);
+    limit_ = std::max<std::size_t>(wanted_ + static_cast<std::size_t>(std::ceil(room)), 1);
+}
+
+bool BestRows::lacks_live(double rate) const
+{
+    const double expected = rate * static_cast<double>(entries_.size());
+    return expected >= 16 && 3 * static_cast<double>(counted_) < expected;
 }
 
 const BestRows::Entry* BestRows::expand_next(std::size_t within)
@@ -58,9 +73,15 @@ namespace
 class Traversal
 {
 public:
-    Traversal(EdgeView edges, std::span<const std::uint32_t> seeds, DeadRows dead, const Scorer& scorer,
-              const CancelToken* cancel, TraversalScratch& scratch)
-        : edges_(edges), seeds_(seeds), dead_(dead), scorer_(scorer), cancel_(cancel), scratch_(scratch)
+    Traversal(EdgeView edges, std::span<const std::uint32_t> seeds, DeadRows dead, const FilteredRows& filtered,
+              const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch)
+        : edges_(edges),
+          seeds_(seeds),
+          dead_(dead),
+          filtered_(filtered),
+          scorer_(scorer),
+          cancel_(cancel),
+          scratch_(scratch)
     {
     }
 
@@ -69,7 +90,12 @@ public:
     {
         scratch_.visited.begin(edges_.count());
         // Twice the number of dead rows of an even spread.
-        scratch_.best.begin(ef, dead_.alive == 0 ? 0 : 2 * ef * dead_.count / dead_.alive);
+        scratch_.finished = true;
+        if (filtered_.filter != nullptr) {
+            scratch_.best.begin_filtered(ef, filtered_.wanted);
+        } else {
+            scratch_.best.begin(ef, dead_.alive == 0 ? 0 : 2 * ef * dead_.count / dead_.alive);
+        }
         scratch_.scores.resize(std::max((seeds_.size() + 15) / 16 * 16, edges_.degree));
         scorer_.seed_scores(seeds_, scratch_.scores.data());
         TopK entered(most_entered(ef));
@@ -79,6 +105,7 @@ public:
         insert(scratch_.scores[0], seeds_[0]);
         scratch_.compared = seeds_.size();
         entries_ = entered.take_sorted();
+        if (filtered_.filter != nullptr) enter_passing();
     }
 
     // Expands rows until the first `within` are expanded. takes(score, row): whether a seed is among these.
@@ -92,11 +119,42 @@ public:
                 const std::uint32_t row = seeds_[entries_[next_].row];
                 if (scratch_.visited.visit(row)) insert(entries_[next_].score, row);
             }
-            while (const BestRows::Entry* entry = scratch_.best.expand_next(within)) expand_row(entry->row);
+            while (const BestRows::Entry* entry = scratch_.best.expand_next(within)) {
+                if (is_vain()) return;
+                expand_row(entry->row);
+            }
         } while (enters());
     }
 
 private:
+    // Whether comparing the rows that pass promises more than going on.
+    bool is_vain()
+    {
+        if (filtered_.filter == nullptr) return false;
+        const bool vain = scratch_.compared > filtered_.most_compared || scratch_.best.lacks_live(filtered_.rate);
+        if (vain) scratch_.finished = false;
+        return vain;
+    }
+
+    // Enters the nearest of some rows that pass.
+    void enter_passing()
+    {
+        const std::span<const std::uint32_t> some = filtered_.filter->some;
+        if (some.empty()) return;
+        scratch_.scores.resize(std::max(scratch_.scores.size(), some.size()));
+        scorer_.scores(some, scratch_.scores.data());
+        scratch_.compared += some.size();
+        TopK nearest(entered_passing);
+        nearest.push_block(scratch_.scores.data(), some.size(), 0);
+        for (const Candidate& one : nearest.take_sorted())
+            if (scratch_.visited.visit(some[one.row])) insert(one.score, some[one.row]);
+    }
+
+    bool leaves_out(std::uint32_t row) const
+    {
+        return bit_is_set(dead_.bitmap, row) || (filtered_.filter != nullptr && !filtered_.filter->passes(row));
+    }
+
     // The number of seeds that may enter. Among dead rows the limit may rise.
     std::size_t most_entered(std::size_t ef) const
     {
@@ -105,7 +163,7 @@ private:
 
     void insert(float score, std::uint32_t row)
     {
-        scratch_.best.insert(score, row, bit_is_set(dead_.bitmap, row));
+        scratch_.best.insert(score, row, leaves_out(row));
         // Its edges are read soon, if it stays.
         const std::span<const std::uint32_t> next = edges_.of(row);
         for (std::size_t i = 0; i < next.size(); i += line_rows) __builtin_prefetch(next.data() + i);
@@ -117,7 +175,9 @@ private:
         scratch_.rows.clear();
         for (const std::uint32_t row : edges_.of(expanded)) {
             if (row == no_neighbour) break;
-            if (scratch_.visited.visit(row)) scratch_.rows.push_back(row);
+            if (!scratch_.visited.visit(row)) continue;
+            scratch_.rows.push_back(row);
+            if (filtered_.filter != nullptr) filtered_.filter->prefetch(row);
         }
         scorer_.scores(scratch_.rows, scratch_.scores.data());
         scratch_.compared += scratch_.rows.size();
@@ -129,6 +189,7 @@ private:
     EdgeView edges_;
     std::span<const std::uint32_t> seeds_;
     DeadRows dead_;
+    FilteredRows filtered_;
     const Scorer& scorer_;
     const CancelToken* cancel_;
     TraversalScratch& scratch_;
@@ -142,7 +203,14 @@ private:
 void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
               const CancelToken* cancel, TraversalScratch& scratch)
 {
-    Traversal traversal(edges, seeds, dead, scorer, cancel, scratch);
+    traverse_filtered(edges, seeds, ef, dead, {}, scorer, cancel, scratch);
+}
+
+void traverse_filtered(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead,
+                       const FilteredRows& filtered, const Scorer& scorer, const CancelToken* cancel,
+                       TraversalScratch& scratch)
+{
+    Traversal traversal(edges, seeds, dead, filtered, scorer, cancel, scratch);
     traversal.begin(ef);
     traversal.expand(ef, std::numeric_limits<std::size_t>::max(),
                      [&](float score, std::uint32_t row) { return scratch.best.takes(score, row); });
@@ -152,7 +220,7 @@ void traverse_rungs(EdgeView edges, std::span<const std::uint32_t> seeds, std::s
                     const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch,
                     const std::function<void(std::size_t)>& found)
 {
-    Traversal traversal(edges, seeds, {}, scorer, cancel, scratch);
+    Traversal traversal(edges, seeds, {}, {}, scorer, cancel, scratch);
     traversal.begin(efs.back());
     for (std::size_t i = 0; i < efs.size(); ++i) {
         traversal.expand(efs[i], efs[i],

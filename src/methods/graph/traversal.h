@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -59,7 +60,17 @@ public:
         expected_dead_ = expected_dead;
         counted_ = 0;
         next_ = 0;
+        most_ = 0;
         entries_.clear();
+    }
+    // The same for rows that pass a filter as live ones, the `wanted` nearest of which are wanted. Of a share p of all
+    // rows, those are spread among wanted / p rows, of which a search reaches the nearest with less room: sqrt(p) of
+    // the room beyond `wanted`. p is that of the rows kept now, those near the query.
+    void begin_filtered(std::size_t limit, std::size_t wanted)
+    {
+        begin(limit, std::numeric_limits<std::size_t>::max());
+        most_ = limit;
+        wanted_ = std::min(wanted, limit);
     }
     // Whether a live row would be kept now.
     bool takes(float score, std::uint32_t row) const
@@ -76,6 +87,8 @@ public:
     // first `within`. Valid until the next insertion.
     const Entry* expand_next(std::size_t within);
     const std::vector<Entry>& entries() const { return entries_; }
+    // Whether the share of live rows is far below `rate`.
+    bool lacks_live(double rate) const;
     // The number of dead rows beyond expected_dead.
     std::size_t excess_dead() const
     {
@@ -88,11 +101,14 @@ private:
     {
         return score != entry.score ? score < entry.score : row < entry.row;
     }
+    void adapt_limit();
     std::size_t limit() const { return limit_ + std::min(excess_dead(), (most_widened - 1) * limit_); }
     std::size_t limit_ = 0;
     std::size_t expected_dead_ = 0;
     std::size_t counted_ = 0;
-    std::size_t next_ = 0;  // all before are expanded
+    std::size_t next_ = 0;    // all before are expanded
+    std::size_t most_ = 0;    // with a filter: the limit where all rows pass; else 0
+    std::size_t wanted_ = 0;  // with a filter
     std::vector<Entry> entries_;
 };
 
@@ -113,17 +129,33 @@ struct DeadRows {
     std::size_t alive = 0;  // live rows
 };
 
+// A filter, whose failing rows are as dead ones.
+struct FilteredRows {
+    const RowFilter* filter = nullptr;  // null: none
+    std::size_t wanted = 0;             // nearest rows that pass
+    // A search that compares more rows ends unfinished, and so does one that finds far fewer rows that pass than this
+    // share: then those lie far from the query, in directions that no near row has an edge to.
+    std::size_t most_compared = 0;
+    double rate = 0;
+};
+
 struct TraversalScratch {
     VisitedRows visited;
     BestRows best;
     std::vector<std::uint32_t> rows;
     std::vector<float> scores;
     std::size_t compared = 0;  // rows
+    bool finished = true;      // false: a filtered search ended early
 };
 
 // Finds the `ef` best live rows, or all, into scratch.best, beginning at the best seeds.
 void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
               const CancelToken* cancel, TraversalScratch& scratch);
+
+// The same among the rows that pass a filter. It begins at some of these, too: the nearest may lie far from the query.
+void traverse_filtered(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead,
+                       const FilteredRows& filtered, const Scorer& scorer, const CancelToken* cancel,
+                       TraversalScratch& scratch);
 
 // The same for several ascending efs in one traversal, where no row is dead. A search for ef rows expands the nearest
 // row that it has seen until the first ef are expanded, and a row once pushed out of these never returns: so a search

@@ -40,11 +40,11 @@ public:
             }
         });
     }
-    // Frees the arrays of loading.
-    void finish()
+    // Frees the arrays of loading, positions unless they are kept.
+    void finish(bool keep_positions = false)
     {
         arrange();
-        position_of_ = {};
+        if (!keep_positions) position_of_ = {};
         list_of_row_ = {};
     }
 
@@ -56,12 +56,12 @@ public:
     std::uint32_t position_of(std::size_t row) const { return position_of_[row]; }
     std::uint64_t memory_bytes() const
     {
-        return (begin_.size() + row_at_.size() + list_of_row_.size()) * sizeof(std::uint32_t);
+        return (begin_.size() + row_at_.size() + list_of_row_.size() + position_of_.size()) * sizeof(std::uint32_t);
     }
 
 private:
     std::vector<std::uint32_t> list_of_row_;  // while loading
-    std::vector<std::uint32_t> position_of_;  // while loading
+    std::vector<std::uint32_t> position_of_;  // while loading, and later where they are kept
     std::vector<std::uint32_t> begin_;
     std::vector<std::uint32_t> row_at_;
     Once arranged_;

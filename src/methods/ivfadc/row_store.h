@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ public:
     // out[i] = score of position begin + i, which lies in `list`; coarse_score is that of the list's centroid.
     virtual void scores(const PreparedQuery& query, std::size_t list, float coarse_score, std::size_t begin,
                         std::size_t count, float* out) const = 0;
+    // The same for certain positions. False where the store has codes alone, whose values cost no more than scores.
+    virtual bool scores_of(const PreparedQuery&, std::span<const std::uint32_t>, float*) const { return false; }
     // Returns the largest difference between the operator's distance and an emitted lower bound.
     virtual double bound_width(const float*) const { return 0; }
     // Writes the row at a position as floats; returns false when the store has codes alone, whose scores then propose.

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "methods/arrays.h"
+#include "methods/certain_rows.h"
 #include "methods/ivfadc/build_arrays.h"
+#include "methods/ivfadc/filtered_scan.h"
 #include "methods/ivfadc/proposer.h"
 #include "methods/ivfadc/row_store.h"
 #include "methods/ordered_scan.h"
@@ -18,9 +20,10 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
-constexpr std::size_t prefetched = 3;  // candidates prefetched while one is ranked
-constexpr double fan_out_cost = 2e6;   // float operations from which one query is spread over threads
+constexpr std::size_t rank_grain = 8;           // candidates that a thread ranks at a time
+constexpr std::size_t prefetched = 3;           // candidates prefetched while one is ranked
+constexpr std::size_t scanned_for_passing = 4;  // rows that a filtered search scans, for each that passes
+constexpr double fan_out_cost = 2e6;            // float operations from which one query is spread over threads
 
 // Probes the nearest lists, scores their rows by bytes or in their stored form, and ranks the best by the store's
 // values.
@@ -45,7 +48,7 @@ public:
     {
         lists_.arrange();
         store_->finish_load(lists_, pool);
-        lists_.finish();
+        lists_.finish(keeps_positions_);
         has_proposer_ = proposer_.build(metric_, dimensions_, centroids_, lists_, *store_, stored_bytes_.get(), pool);
         stored_bytes_.reset();
     }
@@ -73,6 +76,14 @@ public:
                       ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
+    bool takes_filters() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double pass_rate) const override
+    {
+        return std::min(cost_of(probes_of(batch)) / std::sqrt(pass_rate), cost_of(lists_.lists()));
+    }
+    bool compares_certain_rows() const override { return keeps_positions_; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
 
 private:
     // Selects the best rows of the first `probes` lists.
@@ -88,16 +99,19 @@ private:
                                                       ThreadPool& pool) const;
     std::size_t room_of(std::uint32_t list) const;
     float score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const;
-    void offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit, TopK& best) const;
+    void offer_list(const SearchBatch& batch, std::size_t number, std::uint32_t list, const float* scores, float limit,
+                    TopK& best) const;
     void scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
                     std::span<const Candidate> probes, std::span<Scan> scans) const;
     void scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
                              std::span<const Candidate> probes, std::span<Scan> scans, ThreadPool& pool) const;
+    bool scan_filtered(const SearchBatch& batch, std::size_t number, const PreparedQuery& query, TopK& best) const;
     std::size_t candidates_of(const SearchBatch& batch) const;
     std::vector<RowResult> rank(const PreparedQuery& query, const std::vector<Candidate>& candidates, std::size_t k,
                                 ThreadPool& pool) const;
     double reach_of(const SearchBatch& batch, std::size_t number) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
+    std::vector<RowResult> search_filtered(const SearchBatch& batch, std::size_t number) const;
     void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
                            ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
@@ -113,6 +127,7 @@ private:
     std::unique_ptr<RowStore> store_;
     bool has_proposer_ = false;
     bool values_by_list_ = false;  // a value depends on the row's list
+    bool keeps_positions_;         // of rows: where these have attributes
 };
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
@@ -144,7 +159,8 @@ IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& opt
       rows_(rows_of(arrays)),
       options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
       centroids_(lists_of(arrays) * shape.dimensions),
-      lists_(lists_of(arrays), rows_)
+      lists_(lists_of(arrays), rows_),
+      keeps_positions_(shape.attribute_count > 0)
 {
     if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_of(arrays), dimensions_);
     store_ = make_store(metric_, dimensions_, rows_, options_, centroids_, proposer_.rows());
@@ -242,9 +258,9 @@ float IvfadcSearcher::score_list(const PreparedQuery& query, double reach, const
     return std::numeric_limits<float>::infinity();
 }
 
-// Offers the positions of a list's live rows.
-void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit,
-                                TopK& best) const
+// Offers the positions of a list's rows that the query doesn't leave out.
+void IvfadcSearcher::offer_list(const SearchBatch& batch, std::size_t number, std::uint32_t list, const float* scores,
+                                float limit, TopK& best) const
 {
     thread_local std::vector<std::uint32_t> below;
     const std::uint32_t begin = lists_.begin(list);
@@ -253,7 +269,7 @@ void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, co
     const std::size_t found = select_below(scores, rows, std::min(limit, best.threshold()), below.data());
     for (std::size_t i = 0; i < found; ++i) {
         const std::uint32_t position = begin + below[i];
-        if (!bit_is_set(batch.dead, lists_.row_at(position))) best.push(scores[below[i]], position);
+        if (!batch.leaves_out(number, lists_.row_at(position))) best.push(scores[below[i]], position);
     }
 }
 
@@ -270,7 +286,7 @@ void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& q
         scores.resize(std::max(scores.size(), room_of(list)));
         const float limit = score_list(query, reach, probes[i], scores.data());
         for (Scan& scan : scans)
-            if (i < scan.probes) offer_list(batch, list, scores.data(), limit, scan.best);
+            if (i < scan.probes) offer_list(batch, 0, list, scores.data(), limit, scan.best);
     }
 }
 
@@ -293,7 +309,7 @@ void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const Prepare
     });
     for (std::size_t i = 0; i < probes.size(); ++i) {
         for (Scan& scan : scans)
-            if (i < scan.probes) offer_list(batch, probes[i].row, scores.get() + first[i], limits[i], scan.best);
+            if (i < scan.probes) offer_list(batch, 0, probes[i].row, scores.get() + first[i], limits[i], scan.best);
     }
 }
 
@@ -335,6 +351,50 @@ std::vector<RowResult> IvfadcSearcher::rank(const PreparedQuery& query, const st
     return first.take_sorted();
 }
 
+// Scans lists, nearest first. Of rows of which a share p passes a filter, the nearest are spread among 1 / p times as
+// many rows; of these, lists hold the nearest with fewer probes: sqrt(1 / p) times the usual ones, with the p of the
+// lists so far. False: comparing the rows that pass promises more.
+bool IvfadcSearcher::scan_filtered(const SearchBatch& batch, std::size_t number, const PreparedQuery& query,
+                                   TopK& best) const
+{
+    thread_local std::vector<float> scores;
+    const RowFilter& filter = batch.filters[number];
+    const std::size_t usual = probes_of(batch);
+    const double rate = static_cast<double>(std::max<std::uint64_t>(filter.passing, 1)) / static_cast<double>(rows_);
+    std::size_t asked = std::min(
+        lists_.lists(), 1 + static_cast<std::size_t>(2 * static_cast<double>(usual) / std::sqrt(std::min(rate, 1.0))));
+    std::vector<Candidate> probes = std::move(nearest_lists(query.query, {&asked, 1}, caller_alone()).front());
+    FilteredScan scan(filter, rows_);
+    for (std::size_t i = 0;; ++i) {
+        if (i == usual) scan.end_usual();
+        if (i >= usual && scan.has_too_few()) return false;
+        if (i >= usual && scan.has_enough()) return true;
+        if (i >= usual && scan.scanned() > scanned_for_passing * filter.passing + scan.usual()) return false;
+        if (i == probes.size()) {
+            if (asked == lists_.lists()) return true;
+            asked = lists_.lists();
+            append_others(std::move(nearest_lists(query.query, {&asked, 1}, caller_alone()).front()), probes);
+            if (i == probes.size()) return true;
+        }
+        const std::uint32_t list = probes[i].row;
+        if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
+        if (lists_.begin(list) == lists_.end(list)) continue;
+        scores.resize(std::max(scores.size(), room_of(list)));
+        const float limit = score_list(query, HUGE_VAL, probes[i], scores.data());
+        offer_list(batch, number, list, scores.data(), limit, best);
+        scan.count(lists_, list);
+    }
+}
+
+std::vector<RowResult> IvfadcSearcher::search_filtered(const SearchBatch& batch, std::size_t number) const
+{
+    const PreparedQuery prepared = store_->prepare(batch.queries.data() + number * dimensions_);
+    TopK best(candidates_of(batch));
+    if (!scan_filtered(batch, number, prepared, best)) return {};
+    return rank(prepared, best.take_sorted(), batch.k, caller_alone());
+}
+
+// Without a filter.
 std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const
 {
     const float* query = batch.queries.data() + number * dimensions_;
@@ -380,7 +440,12 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
     // A loop of one runs its body outside the pool, so that the query's own loops may use the threads.
-    for_queries(batch, pool, [&](std::size_t q) { results[q] = search_one(batch, q, pool); });
+    SearchBatch unfiltered = batch;
+    unfiltered.filters = {};
+    for_queries(batch, pool, [&](std::size_t q) {
+        const bool filtered = !batch.filters.empty() && !batch.filters[q].predicate.empty();
+        results[q] = filtered ? search_filtered(batch, q) : search_one(unfiltered, q, pool);
+    });
 }
 
 // Searches all rungs of one query. Each probes the lists of the rung before and then more, so every list is scored
@@ -421,7 +486,7 @@ void IvfadcSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::
 void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
                                   ThreadPool& pool) const
 {
-    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr)
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr || !batch.filters.empty())
         return Searcher::search_rungs(batch, rungs, results, pool);
     const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
@@ -433,11 +498,37 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
 {
     const PreparedQuery prepared = store_->prepare(batch.queries.data());
     results = scan_in_order(
-        rows_, batch, after_distance, after_row,
-        [&](std::size_t position) {
-            return RowResult{store_->value(prepared, list_at(position), position), lists_.row_at(position)};
-        },
-        pool);
+        rows_, batch, after_distance, after_row, [this](std::size_t position) { return lists_.row_at(position); },
+        [&](std::size_t position) { return store_->value(prepared, list_at(position), position); }, pool);
+}
+
+void IvfadcSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                  std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (batch.k == 0) return;
+    for_queries(batch, pool, [&](std::size_t q) {
+        const PreparedQuery prepared = store_->prepare(batch.queries.data() + q * dimensions_);
+        RowList list = rows[q];
+        std::vector<std::uint32_t> proposed;
+        const std::size_t valued = valued_certain_rows(batch.k);
+        const bool has_vectors = form_of(options_) != VectorForm::none;
+        if (has_vectors && list.size() > valued && after.distance == before_all.distance) {
+            const auto score_some = [&](RowList some, float* out) {
+                thread_local std::vector<std::uint32_t> positions;
+                positions.clear();
+                for (const std::uint32_t row : some) positions.push_back(lists_.position_of(row));
+                store_->scores_of(prepared, positions, out);
+            };
+            proposed = rows_of(propose_certain_rows(batch, list, valued, score_some, pool));
+            list = proposed;
+        }
+        const auto value_of = [&](std::uint32_t row) {
+            const std::size_t position = lists_.position_of(row);
+            return store_->value(prepared, values_by_list_ ? list_at(position) : 0, position);
+        };
+        results[q] = value_certain_rows(batch, list, after, value_of, pool);
+    });
 }
 
 }  // namespace

@@ -58,6 +58,11 @@ public:
     {
         rows_.scores(query.moved.data(), begin, count, out);
     }
+    bool scores_of(const PreparedQuery& query, std::span<const std::uint32_t> positions, float* out) const override
+    {
+        rows_.scores(query.moved.data(), positions, out);
+        return true;
+    }
     void prefetch(std::size_t position) const override { rows_.prefetch(position); }
     double value(const PreparedQuery& query, std::size_t, std::size_t position) const override
     {

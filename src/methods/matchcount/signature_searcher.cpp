@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "methods/arrays.h"
+#include "methods/certain_rows.h"
 #include "methods/matchcount/count_gate.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/ordered_scan.h"
@@ -193,11 +194,18 @@ void SignatureSearcher::search_exact(const SearchBatch& batch, double after_dist
                                      std::vector<RowResult>& results, ThreadPool& pool) const
 {
     results = scan_in_order(
-        rows_, batch, after_distance, after_row,
-        [&](std::size_t row) {
-            return RowResult{value(batch, 0, row), static_cast<std::uint32_t>(row)};
-        },
+        rows_, batch, after_distance, after_row, row_itself, [&](std::size_t row) { return value(batch, 0, row); },
         pool);
+}
+
+void SignatureSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                     std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    for_queries(batch, pool, [&](std::size_t q) {
+        const auto value_of = [&](std::uint32_t row) { return value(batch, q, row); };
+        results[q] = value_certain_rows(batch, rows[q], after, value_of, pool);
+    });
 }
 
 // An index too small to be calibrated is searched whole.

@@ -29,6 +29,10 @@ public:
                       ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
+    double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
+    bool compares_certain_rows() const override { return true; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
 
 protected:
     // rank_grain: candidates that a thread ranks at a time.

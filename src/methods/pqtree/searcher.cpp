@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "methods/arrays.h"
+#include "methods/certain_rows.h"
 #include "methods/ordered_scan.h"
 #include "methods/pqtree/build_arrays.h"
 #include "methods/pqtree/proposer.h"
@@ -16,6 +17,7 @@ namespace
 {
 
 constexpr std::size_t prefetched = 4;  // rows prefetched while one is ranked
+constexpr double look_cost = 40;       // float operations, of testing whether a row of a bin is alive
 
 // Proposes rows by line codes and ranks the best by their stored form.
 class TreeSearcher : public Searcher
@@ -51,6 +53,11 @@ public:
                 ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
+    // Bins are taken until they hold enough live rows, however few are alive.
+    double filtered_cost(const SearchBatch& batch, double pass_rate) const override;
+    bool compares_certain_rows() const override { return true; }
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
 
 private:
     std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
@@ -185,11 +192,45 @@ void TreeSearcher::search_exact(const SearchBatch& batch, double after_distance,
     results = scan_in_order(
         index_.rows, batch, after_distance, after_row,
         [&](std::size_t position) {
-            const auto row = static_cast<std::uint32_t>(position);
-            if (index_.options.keeps_vectors()) return RowResult{stored_->value(query, norm, row), row};
-            return RowResult{value_at(query, position), proposer_->row_at(position)};
+            return index_.options.keeps_vectors() ? row_itself(position) : proposer_->row_at(position);
+        },
+        [&](std::size_t position) {
+            return index_.options.keeps_vectors() ? stored_->value(query, norm, position) : value_at(query, position);
         },
         pool);
+}
+
+// The rows of more bins are looked at, but no more are ranked.
+double TreeSearcher::filtered_cost(const SearchBatch& batch, double pass_rate) const
+{
+    const SearchPlan plan = search_plan(index_.options, index_.rows, batch);
+    const double looked_at =
+        std::min(static_cast<double>(plan.candidates) / pass_rate, static_cast<double>(index_.rows));
+    return search_cost(batch) + looked_at * look_cost;
+}
+
+// Stored vectors propose by fast scores; line codes are decoded row by row.
+void TreeSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (batch.k == 0) return;
+    for_queries(batch, pool, [&](std::size_t q) {
+        const float* query = batch.queries.data() + q * index_.dimensions;
+        const double norm = canonical_norm(query, index_.dimensions);
+        RowList list = rows[q];
+        std::vector<std::uint32_t> proposed;
+        const std::size_t valued = valued_certain_rows(batch.k);
+        if (index_.options.keeps_vectors() && list.size() > valued && after.distance == before_all.distance) {
+            std::vector<float> prepared;
+            stored_->prepare(query, prepared);
+            const auto score_some = [&](RowList some, float* out) { stored_->scores(prepared.data(), some, out); };
+            proposed = rows_of(propose_certain_rows(batch, list, valued, score_some, pool));
+            list = proposed;
+        }
+        const auto value_of = [&](std::uint32_t row) { return value(query, norm, row); };
+        results[q] = value_certain_rows(batch, list, after, value_of, pool);
+    });
 }
 
 }  // namespace

@@ -122,4 +122,13 @@ void StoredVectors::scores(const float* prepared, std::size_t begin, std::size_t
     }
 }
 
+void StoredVectors::scores(const float* prepared, std::span<const std::uint32_t> positions, float* out) const
+{
+    if (form_ == VectorForm::full) {
+        scores_gather(metric_, prepared, vectors_.data(), positions.data(), positions.size(), dimensions_, out);
+    } else {
+        half_scores_gather(metric_, prepared, halves_.data(), positions.data(), positions.size(), dimensions_, out);
+    }
+}
+
 }  // namespace pgwarp

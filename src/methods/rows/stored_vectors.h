@@ -50,6 +50,8 @@ public:
     // out[i] = score of position begin + i, smaller is nearer: for halves, squared distances are larger by the codec's
     // scale^2, and a dot product lacks that of the query and the mean.
     void scores(const float* prepared, std::size_t begin, std::size_t count, float* out) const;
+    // The same for certain positions.
+    void scores(const float* prepared, std::span<const std::uint32_t> positions, float* out) const;
 
 private:
     Metric metric_;

@@ -40,6 +40,8 @@ constexpr double row_operators = 100.0;
 // All rows are compared beyond exact_from rows. The usual effort of a search is enough for usual_rows.
 constexpr double exact_from = 1024.0;
 constexpr double usual_rows = 64.0;
+// The comparison of a row that passes keys costs as much as that of these rows: the row lies elsewhere.
+constexpr double gathered_rows = 2.0;
 // The number assumed for a LIMIT that isn't known when the statement is planned.
 constexpr double usual_limit = 100.0;
 // More than the cost of a path that is only disabled. An infinite cost would make differences NaN.
@@ -90,9 +92,24 @@ bool compares_distance(const RestrictInfo* clause, const Node* distance)
     return false;
 }
 
-// The share of the nearest rows that pass the filter. A bound of the distance and IS NOT NULL of the key drop none of
-// these, so they are left out.
-double pass_rate(PlannerInfo* root, const IndexPath* path)
+// The share of the index's rows that pass the search keys of a path. IS [NOT] NULL of the column that orders the path
+// counts as a filter above the scan.
+double share_of_keys(PlannerInfo* root, const IndexPath* path)
+{
+    const int vector = vector_column(path->indexinfo);
+    List* quals = NIL;
+    ListCell* cell;
+    foreach (cell, path->indexclauses) {
+        const auto* clause = lfirst_node(IndexClause, cell);
+        if (clause->indexcol != vector) quals = list_concat(quals, clause->indexquals);
+    }
+    if (quals == NIL) return 1.0;
+    return clauselist_selectivity(root, quals, static_cast<int>(path->indexinfo->rel->relid), JOIN_INNER, nullptr);
+}
+
+// The share of the nearest rows with passing keys that pass the filter. A bound of the distance and IS NOT NULL of the
+// key drop none of these, so they are left out.
+double pass_rate(PlannerInfo* root, const IndexPath* path, double keyed)
 {
     const IndexOptInfo* index = path->indexinfo;
     const auto* distance = static_cast<const Node*>(linitial(path->indexorderbys));
@@ -104,7 +121,7 @@ double pass_rate(PlannerInfo* root, const IndexPath* path)
     }
     const double rows = Max(1.0, index->tuples);
     const double within = bounds == NIL ? 1.0 : clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
-    return Min(1.0, Max(1.0, path->path.rows) / Max(1.0, rows * within));
+    return Min(1.0, Max(1.0, path->path.rows) / Max(1.0, rows * keyed * within));
 }
 
 // The cost of a sequential scan, as PostgreSQL counts it.
@@ -137,8 +154,9 @@ double compared_width(Relation index, const IndexOptInfo* info)
 }
 
 // The cost of the search for `found` rows, which comes before the first row. A search compares more rows when it has to
-// find more, and all of them for very many. Approximate results are ranked by rows of the table.
-Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found)
+// find more, or when a smaller share of them passes its keys; all of them for very many; and no others than those that
+// pass where these are few. Approximate results are ranked by rows of the table.
+Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found, double keyed)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
@@ -153,8 +171,10 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
                                 : 0;
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));
-    const double depth = Max(1.0, found / usual_rows);
-    const Cost searching = candidates + (searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost));
+    const double depth = Max(1.0, found / usual_rows) / Max(keyed, 1.0 / rows);
+    const Cost passing = keyed < 1 ? rows * keyed * row_cost * gathered_rows : all;
+    const Cost own = candidates + (searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost));
+    const Cost searching = Min(own, passing);
     if (promise.kind != ResultKind::approximate) return round_trip_cost + searching;
     const auto wanted = static_cast<uint32>(Min(found, static_cast<double>(max_k)));
     const double ranked = Min(rows, static_cast<double>(search_width(promise, wanted)));
@@ -186,7 +206,8 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
     if (!is_parallel_safe(root, reinterpret_cast<Node*>(path->indexorderbys))) path->path.parallel_safe = false;
     const double rows = Max(1.0, path->indexinfo->tuples);
     // A scan can return every row of the index; a partial index has fewer than the table.
-    *selectivity = path->indexinfo->rel->tuples > 0 ? Min(1.0, rows / path->indexinfo->rel->tuples) : 1.0;
+    const double keyed = share_of_keys(root, path);
+    *selectivity = keyed * (path->indexinfo->rel->tuples > 0 ? Min(1.0, rows / path->indexinfo->rel->tuples) : 1.0);
     *correlation = 0;
     *pages = path->indexinfo->pages;
     // An index without a page is being built: a function that its expression calls reads the table.
@@ -194,12 +215,13 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
         forbid(path, startup_cost, total_cost);
         return;
     }
-    const double passing = Min(rows, Max(1.0, path->path.rows));
+    const double with_keys = Max(1.0, rows * keyed);
+    const double passing = Min(with_keys, Max(1.0, path->path.rows));
     const Taken taken = taken_rows(root, passing);
-    const double fetched = Max(1.0, Min(rows, taken.rows / pass_rate(root, path)));
-    *startup_cost = search_cost(root, method, path, fetched);
+    const double fetched = Max(1.0, Min(with_keys, taken.rows / pass_rate(root, path, keyed)));
+    *startup_cost = search_cost(root, method, path, fetched, keyed);
     // PostgreSQL itself adds the cost of fetching all rows of the path, so that cost is subtracted.
-    const Cost reading = fetch_cost(root, path, fetched) / taken.share - fetch_cost(root, path, rows);
+    const Cost reading = fetch_cost(root, path, fetched) / taken.share - fetch_cost(root, path, with_keys);
     const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost) / taken.share;
     *total_cost = *startup_cost + Max(0.0, reading) + handing_on;
 }

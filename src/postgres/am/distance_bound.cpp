@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "postgres/am/index_columns.h"
+
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/pg_amop.h"
@@ -141,13 +143,14 @@ bool is_known_before(PlannerInfo* root, Index relation, Node* expression)
 // of another type than the key.
 Oid ordering_operator(const IndexOptInfo* index)
 {
-    CatCList* members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(index->opfamily[0]));
+    const int column = vector_column(index);
+    CatCList* members = SearchSysCacheList1(AMOPSTRATEGY, ObjectIdGetDatum(index->opfamily[column]));
     Oid found = InvalidOid;
     Oid polymorphic = InvalidOid;
     for (int i = 0; i < members->n_members; ++i) {
         const auto* member = reinterpret_cast<Form_pg_amop>(GETSTRUCT(&members->members[i]->tuple));
         if (member->amopstrategy != 1) continue;
-        if (member->amoplefttype == index->opcintype[0] && !OidIsValid(found)) found = member->amopopr;
+        if (member->amoplefttype == index->opcintype[column] && !OidIsValid(found)) found = member->amopopr;
         if (IsPolymorphicType(member->amoplefttype)) polymorphic = member->amopopr;
     }
     ReleaseCatCacheList(members);
@@ -157,7 +160,7 @@ Oid ordering_operator(const IndexOptInfo* index)
 // Whether the arguments are the index's key and a query, in this order.
 bool are_key_and_query(PlannerInfo* root, const IndexOptInfo* index, Node* key, Node* query)
 {
-    return match_index_to_operand(key, 0, const_cast<IndexOptInfo*>(index)) &&
+    return match_index_to_operand(key, vector_column(index), const_cast<IndexOptInfo*>(index)) &&
            is_known_before(root, index->rel->relid, query);
 }
 
@@ -217,7 +220,8 @@ OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, cons
     if (!OidIsValid(ordering)) return nullptr;
     const DistanceArguments found = read_distance(bound.bounded, ordering, bound.value);
     if (found.arguments == NIL) return nullptr;
-    if (OidIsValid(index->indexcollations[0]) && index->indexcollations[0] != found.collation) return nullptr;
+    const Oid collation = index->indexcollations[vector_column(index)];
+    if (OidIsValid(collation) && collation != found.collation) return nullptr;
     auto* key = static_cast<Node*>(linitial(found.arguments));
     auto* query = static_cast<Node*>(lsecond(found.arguments));
     const bool may_swap = found.swapped || commutes_with_itself(ordering);

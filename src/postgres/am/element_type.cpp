@@ -109,21 +109,22 @@ static void refuse_key(Relation index)
 {
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("index \"%s\" cannot have values of type %s", RelationGetRelationName(index),
-                           format_type_be(index->rd_opcintype[0]))));
+                           format_type_be(vector_type(index)))));
 }
 
 ElementType index_element_type(Relation index)
 {
     ElementType element = ElementType::float32;
-    const Oid type = index->rd_opcintype[0];
+    const Oid type = vector_type(index);
+    const auto column = static_cast<AttrNumber>(vector_column(index) + 1);
     bool known = false;
-    if (OidIsValid(index_getprocid(index, 1, element_support))) {
-        FmgrInfo* function = index_getprocinfo(index, 1, element_support);
+    if (OidIsValid(index_getprocid(index, column, element_support))) {
+        FmgrInfo* function = index_getprocinfo(index, column, element_support);
         known = element_of_number(DatumGetInt32(FunctionCall1(function, PointerGetDatum(nullptr))), &element);
     } else if (is_bit_type(type)) {
         return ElementType::bit;
     } else {
-        known = element_by_output(type, index_getprocid(index, 1, metric_support), &element);
+        known = element_by_output(type, index_getprocid(index, column, metric_support), &element);
     }
     if (!known) refuse_key(index);
     return element;
@@ -132,7 +133,7 @@ ElementType index_element_type(Relation index)
 KeyType index_key_type(Relation index)
 {
     const ElementType element = index_element_type(index);
-    const ListType* list = find_list_type(element, index->rd_opcintype[0]);
+    const ListType* list = find_list_type(element, vector_type(index));
     if (is_list(element) && list == nullptr) refuse_key(index);
     return {element, list};
 }

@@ -3,22 +3,19 @@
 
 #include "postgres/postgres_headers.h"
 
+#include "postgres/am/index_columns.h"
 #include "postgres/types/list_value.h"
 
 namespace pgwarp
 {
 
-// Support functions of an operator class: number 1 returns its metric, number 2 the element type of its SQL type.
-inline constexpr uint16 metric_support = 1;
-inline constexpr uint16 element_support = 2;
-
 // Finds the element type of a SQL type, or of a domain over it. False when the type is no vector type.
 bool find_element_type(Oid type, ElementType* element);
 
-// The element type of the index's key column, which may be one of lists. Raises an error when it has none.
+// The element type of the column that the index orders by, which may be one of lists. Raises an error when it has none.
 ElementType index_element_type(Relation index);
 
-// The type of an index's key, by which values become rows and queries.
+// The type of that column, by which values become rows and queries.
 struct KeyType {
     ElementType element;
     const ListType* list;  // null for vectors

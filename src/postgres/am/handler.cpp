@@ -18,12 +18,15 @@ namespace pgwarp
 namespace
 {
 
-// Sets the properties: ordered scans of one key column, with included columns.
+// Sets the properties: ordered scans of one key column that filter by others, with included columns.
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
     routine->amsupport = element_support;
     routine->amcanorderbyop = true;
+    routine->amcanmulticol = true;
+    routine->amsearcharray = true;
+    routine->amsearchnulls = true;
     routine->amoptionalkey = true;
     // Index-only scans are planned by index_only_path.cpp alone, so amcanreturn is null.
     routine->amcaninclude = true;

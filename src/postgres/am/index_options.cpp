@@ -215,7 +215,7 @@ double recall_asked(Relation index)
 
 Metric index_metric(Relation index)
 {
-    FmgrInfo* support = index_getprocinfo(index, 1, metric_support);
+    FmgrInfo* support = index_getprocinfo(index, static_cast<AttrNumber>(vector_column(index) + 1), metric_support);
     return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, PointerGetDatum(nullptr))));
 }
 
@@ -253,7 +253,7 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
 // Returns the name of the SQL type of an index's key.
 const char* key_type_name(Relation index, ElementType element)
 {
-    return is_list(element) ? format_type_be(index->rd_opcintype[0]) : element_type_name(element);
+    return is_list(element) ? format_type_be(vector_type(index)) : element_type_name(element);
 }
 
 // Returns the options that an index of this shape is built with. Raises an error for options that it cannot have.
@@ -274,14 +274,17 @@ ParameterList checked_options(Relation index, const IndexShape& shape, const Sto
 
 IndexShape index_shape(Relation index)
 {
+    check_index_columns(index);
     const ElementType element = index_element_type(index);
     const MethodDescription& method = access_method_of(index);
     IndexShape shape = {};
     shape.method = method.method;
     shape.element = element;
     shape.metric = static_cast<uint8>(index_metric(index));
+    shape.attribute_count = static_cast<uint32>(filter_column_count(index));
     if (!is_list(element)) {
-        shape.dimensions = column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), 0));
+        shape.dimensions =
+            column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), vector_column(index)));
     }
     if (!compares(method, element, index_metric(index))) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),

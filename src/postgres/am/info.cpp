@@ -1,6 +1,7 @@
 // pgwarp_index_info(regclass): the method, options, contents and measured recall of an index.
 #include <cinttypes>
 
+#include "postgres/am/index_columns.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/client/index_state.h"
@@ -67,10 +68,25 @@ bool tells_measurement(const char* option)
     return strcmp(option, option_standing_out) == 0 || strcmp(option, option_standing_within) == 0;
 }
 
+// "filter_columns": ["tenant", "price"], where there are any.
+void append_filter_columns(StringInfo out, Relation index)
+{
+    const int count = filter_column_count(index);
+    if (count == 0) return;
+    append_name(out, "filter_columns");
+    const int vector = vector_column(index);
+    for (int i = 0; i < count; ++i) {
+        appendStringInfoString(out, i == 0 ? "[" : ", ");
+        escape_json(out, NameStr(TupleDescAttr(RelationGetDescr(index), filter_column(vector, i))->attname));
+    }
+    appendStringInfoChar(out, ']');
+}
+
 // {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, if there
 // are any, or null when the index's format has no room for such rows.
-Datum options_json(const MethodDescription& method, const IndexState& state, double recall, uint64 unplaced)
+Datum options_json(Relation index, const MethodDescription& method, const IndexState& state, uint64 unplaced)
 {
+    const double recall = index_recall(index);
     const ParameterList& options = state.options;
     StringInfoData out;
     initStringInfo(&out);
@@ -84,6 +100,7 @@ Datum options_json(const MethodDescription& method, const IndexState& state, dou
         append_name(&out, "recall");
         appendStringInfo(&out, "%g", recall);
     }
+    append_filter_columns(&out, index);
     if (!keeps_unplaced(state.meta)) {
         append_name(&out, "unplaced_rows");
         appendStringInfoString(&out, "null");
@@ -207,7 +224,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
     // As in pg_stats, the number of NULLs is not for users from whom row security hides rows.
     const bool hides_rows = check_enable_rls(index->rd_index->indrelid, InvalidOid, true) == RLS_ENABLED;
-    values[6] = options_json(method, state, index_recall(index), hides_rows ? 0 : unplaced.live());
+    values[6] = options_json(index, method, state, hides_rows ? 0 : unplaced.live());
     values[7] = calibration_json(method, complete, *state.directory);
     values[8] = attainable_json(complete, state.calibration);
     // Nobody has measured how many rows searches miss that end early.

@@ -1,6 +1,7 @@
 // aminsert.
 #include "postgres/am/insert.h"
 
+#include "postgres/am/attribute_code.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/row_value.h"
 #include "postgres/client/delta_push.h"
@@ -13,15 +14,32 @@ namespace pgwarp
 namespace
 {
 
-// The descriptor of the included columns, kept in the IndexInfo for the statement.
-TupleDesc kept_descriptor(Relation index, IndexInfo* info)
+// What inserts know of the index, kept in the IndexInfo for the statement.
+struct InsertedColumns {
+    AttributeCoder coder;
+    TupleDesc included;  // null without included columns
+    int keys;
+};
+
+const InsertedColumns& inserted_columns(Relation index, IndexInfo* info)
 {
     if (info->ii_AmCache == nullptr) {
         MemoryContext outer = MemoryContextSwitchTo(info->ii_Context);
-        info->ii_AmCache = included_descriptor(index);
+        auto* made = static_cast<InsertedColumns*>(palloc0(sizeof(InsertedColumns)));
+        open_attribute_coder(index, &made->coder);
+        if (has_included_columns(index)) made->included = included_descriptor(index);
+        made->keys = IndexRelationGetNumberOfKeyAttributes(index);
+        info->ii_AmCache = made;
         MemoryContextSwitchTo(outer);
     }
-    return static_cast<TupleDesc>(info->ii_AmCache);
+    return *static_cast<InsertedColumns*>(info->ii_AmCache);
+}
+
+// Copies bytes behind those of the row; returns their number.
+uint32 append_bytes(const StoredRow& row, uint32 at, const void* bytes, Size count)
+{
+    memcpy(row.bytes + at, bytes, count);
+    return static_cast<uint32>(count);
 }
 
 }  // namespace
@@ -30,19 +48,23 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
                      IndexInfo* info)
 {
     const MetaPage meta = read_metapage(index);
-    if (is_null[0]) {
-        if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true, nullptr);
+    const InsertedColumns& columns = inserted_columns(index, info);
+    const int vector = columns.coder.vector;
+    uint64 attributes[most_filter_columns];
+    code_attributes(columns.coder, values, is_null, attributes);
+    if (is_null[vector]) {
+        if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true, attributes);
         return false;
     }
-    const bool has_included = has_included_columns(index);
     const ListType* list = index_key_type(index).list;
-    const StoredRow row = index_stored_value(meta.shape, list, values[0], has_included ? max_included_bytes : 0);
+    const Size attribute_bytes = sizeof(uint64) * static_cast<Size>(columns.coder.count);
+    const Size room = attribute_bytes + (columns.included != nullptr ? max_included_bytes : 0);
+    const StoredRow row = index_stored_value(meta.shape, list, values[vector], room);
     if (row.bytes != nullptr) {
-        uint32 bytes = row.length;
-        if (has_included) {
-            IndexTuple included = form_included(kept_descriptor(index, info), tid, values, is_null);
-            memcpy(row.bytes + bytes, included, IndexTupleSize(included));
-            bytes += static_cast<uint32>(IndexTupleSize(included));
+        uint32 bytes = row.length + append_bytes(row, row.length, attributes, attribute_bytes);
+        if (columns.included != nullptr) {
+            IndexTuple included = form_included(columns.included, tid, values + columns.keys, is_null + columns.keys);
+            bytes += append_bytes(row, bytes, included, IndexTupleSize(included));
             pfree(included);
         }
         const DeltaValue appended = {row.bytes, bytes, row.length};
@@ -51,7 +73,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         pfree(row.bytes);
         if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
     } else if (keeps_unplaced(meta)) {
-        append_unplaced(index, meta, tid, false, nullptr);
+        append_unplaced(index, meta, tid, false, attributes);
     }
     return false;
 }

@@ -7,7 +7,7 @@
 namespace pgwarp
 {
 
-// The value is values[0], the included columns follow. Returns false: the index is never unique.
+// Takes the values of all columns of the index. Returns false: the index is never unique.
 bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation heap,
                      IndexUniqueCheck unique, bool unchanged, IndexInfo* info);
 

@@ -56,7 +56,7 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
     }
     collected.unplaced = begin_unplaced_sort(work_mem, build->shape.attribute_count, nullptr);
-    RowCollector* collector = open_collector(build, collected.unplaced);
+    RowCollector* collector = open_collector(index, build, collected.unplaced);
     if (has_included_columns(index)) {
         collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);
     }
@@ -120,24 +120,46 @@ void run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* buil
 }
 
 // Give the row to the engine. False when such a row has no place.
-bool send_row(RowCollector* collector, Tid address, ItemPointer tid, Datum value)
+bool send_row(RowCollector* collector, Tid address, ItemPointer tid, Datum value, const uint64* attributes)
 {
+    const IndexShape& shape = collector->build->shape;
+    RowView row;
     if (collector->list != nullptr) {
-        add_row(collector->sink, address, collector->list->read_row(value));
+        row = collector->list->read_row(value);
+    } else if (shape.attribute_count > 0) {
+        if (!index_row_value(shape, value, collector->vector)) return false;
+        row = dense_rows(collector->vector, 1, shape.dimensions);
+    } else {
+        if (!index_row_value(shape, value, next_row(collector->sink))) return false;
+        add_row(collector->sink, tid);
         return true;
     }
-    if (!index_row_value(collector->build->shape, value, next_row(collector->sink))) return false;
-    add_row(collector->sink, tid);
+    row.attribute_count = shape.attribute_count;
+    row.attributes = attributes;
+    add_row(collector->sink, address, row);
     return true;
+}
+
+// Begin the engine's build with the first row. The callback's context is reset for every row, so the sink and the build
+// go into the collector's context.
+void begin_sending(Relation index, RowCollector* collector)
+{
+    MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
+    if (!collector->build->begun) begin_engine_build(collector->build);
+    collector->sink = open_row_sink(collector->build->token, collector->build->shape);
+    collector->list = index_key_type(index).list;
+    collector->vector = static_cast<float*>(palloc(sizeof(float) * collector->build->shape.dimensions));
+    MemoryContextSwitchTo(row);
 }
 
 }  // namespace
 
-RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced)
+RowCollector* open_collector(Relation index, EngineBuild* build, UnplacedSort* unplaced)
 {
     auto* collector = static_cast<RowCollector*>(palloc0(sizeof(RowCollector)));
     collector->build = build;
     collector->unplaced = unplaced;
+    open_attribute_coder(index, &collector->coder);
     collector->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp build row", ALLOCSET_DEFAULT_SIZES);
     return collector;
 }
@@ -153,31 +175,30 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
 {
     auto* collector = static_cast<RowCollector*>(state);
     const Tid address = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
-    if (nulls[0]) {
-        add_unplaced(collector->unplaced, {address, UnplacedKind::null});
+    const int vector = collector->coder.vector;
+    uint64 attributes[most_filter_columns];
+    MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
+    code_attributes(collector->coder, values, nulls, attributes);
+    MemoryContextSwitchTo(outer);
+    if (nulls[vector]) {
+        MemoryContextReset(collector->row_context);
+        add_unplaced(collector->unplaced, {address, UnplacedKind::null, attributes});
         return;
     }
-    if (collector->sink == nullptr) {
-        // The callback's context is reset for every row, so the sink and the build go into the collector's
-        // context.
-        MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
-        if (!collector->build->begun) begin_engine_build(collector->build);
-        collector->sink = open_row_sink(collector->build->token, collector->build->shape);
-        collector->list = index_key_type(index).list;
-        MemoryContextSwitchTo(row);
-    }
-    MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
-    const bool indexed = send_row(collector, address, tid, values[0]);
+    if (collector->sink == nullptr) begin_sending(index, collector);
+    outer = MemoryContextSwitchTo(collector->row_context);
+    const bool indexed = send_row(collector, address, tid, values[vector], attributes);
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
     if (!indexed) {
-        add_unplaced(collector->unplaced, {address, UnplacedKind::not_a_number});
+        add_unplaced(collector->unplaced, {address, UnplacedKind::not_a_number, attributes});
         return;
     }
     collector->indexed += 1;
     if (collector->included == nullptr) return;
+    const int keys = IndexRelationGetNumberOfKeyAttributes(index);
     outer = MemoryContextSwitchTo(collector->row_context);
-    add_included(collector->included, tid, values, nulls);
+    add_included(collector->included, tid, values + keys, nulls + keys);
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
 }

@@ -1,6 +1,7 @@
 // Collects the rows of a build from the heap, in one process or in workers and the leader together.
 #pragma once
 
+#include "postgres/am/attribute_code.h"
 #include "postgres/build/engine_build.h"
 #include "postgres/build/included_sort.h"
 #include "postgres/types/list_value.h"
@@ -17,7 +18,9 @@ namespace pgwarp
 struct RowCollector {
     EngineBuild* build;  // begun with the first row, so an empty table needs no engine
     RowSink* sink;
+    AttributeCoder coder;
     const ListType* list;    // null for vectors; known with the first row
+    float* vector;           // [dimensions], for rows with attributes
     IncludedSort* included;  // null without included columns; owned by the caller
     UnplacedSort* unplaced;  // owned by the caller
     MemoryContext row_context;
@@ -26,7 +29,7 @@ struct RowCollector {
 
 // An empty collector, allocated in the current memory context. close_collector sends the last rows to the engine and
 // frees the collector, but neither the build nor the sorts.
-RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced);
+RowCollector* open_collector(Relation index, EngineBuild* build, UnplacedSort* unplaced);
 void close_collector(RowCollector* collector);
 // An IndexBuildCallback whose state is a RowCollector.
 void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool alive, void* state);

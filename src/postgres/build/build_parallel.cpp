@@ -81,7 +81,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     *build = shared->build;
     SortCoordinateData unplaced_coordinate = worker_of(sorts.unplaced);
     UnplacedSort* unplaced = begin_unplaced_sort(work_mem, build->shape.attribute_count, &unplaced_coordinate);
-    RowCollector* collector = open_collector(build, unplaced);
+    RowCollector* collector = open_collector(index, build, unplaced);
     SortCoordinateData coordinate = worker_of(sorts.included);
     if (sorts.included != nullptr) {
         collector->included = begin_included_sort(index, maintenance_work_mem / shared->sorting, &coordinate);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "numeric/hash.h"
+#include "postgres/am/index_columns.h"
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_phases.h"
 #include "postgres/client/connection.h"
@@ -39,9 +40,9 @@ struct SampleSink {
     uint64 sent;
 };
 
-void count_row(Relation, ItemPointer, Datum*, bool* nulls, bool, void* state)
+void count_row(Relation index, ItemPointer, Datum*, bool* nulls, bool, void* state)
 {
-    if (!nulls[0]) *static_cast<uint64*>(state) += 1;
+    if (!nulls[vector_column(index)]) *static_cast<uint64*>(state) += 1;
 }
 
 void flush_sample(SampleSink* sink)
@@ -55,16 +56,17 @@ void flush_sample(SampleSink* sink)
 }
 
 // An IndexBuildCallback whose state is a SampleSink.
-void take_row(Relation, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
+void take_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
 {
     auto* sink = static_cast<SampleSink*>(state);
     const Tid address = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
-    if (nulls[0] || mix_hash(uint64{address.block} << 16 | address.offset) % rows_per_taken != 0) return;
+    const int vector = vector_column(index);
+    if (nulls[vector] || mix_hash(uint64{address.block} << 16 | address.offset) % rows_per_taken != 0) return;
     char* const out = sink->rows + sink->count * sink->row_bytes;
     memcpy(out, &address, sizeof(address));
     MemoryContext outer = MemoryContextSwitchTo(sink->row_context);
     const bool indexed =
-        index_row_value(sink->build->shape, values[0], reinterpret_cast<float*>(out + sizeof(address)));
+        index_row_value(sink->build->shape, values[vector], reinterpret_cast<float*>(out + sizeof(address)));
     MemoryContextSwitchTo(outer);
     MemoryContextReset(sink->row_context);
     if (indexed && ++sink->count == sink->capacity) flush_sample(sink);

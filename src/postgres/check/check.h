@@ -23,8 +23,8 @@ struct IndexCheck {
 bool check_structure(IndexCheck* check);
 
 // check_heap.cpp: checks that no entry points past the heap, that no tid occurs twice, and that every row that the
-// snapshot sees is in the index, placed or unplaced as its value demands. The snapshot must be older than
-// check_structure(). False as above.
+// snapshot sees is in the index, placed or unplaced as its value demands, and has the codes of its filter columns. The
+// snapshot must be older than check_structure(). False as above.
 bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot);
 
 }  // namespace pgwarp

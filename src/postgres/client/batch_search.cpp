@@ -29,6 +29,18 @@ void prepare_request(const BatchQueries& queries, const IndexState& state, Searc
     prepare_in_style(queries.style, queries.index, state, queries.wanted, request);
 }
 
+// The number of leading queries of some that one request takes, and their predicates.
+uint32 queries_of_request(const BatchQueries& queries, uint32 first, const SearchRequest& request,
+                          SearchPredicates* predicates)
+{
+    const auto count = static_cast<uint32>(queries.rows.count) - first;
+    const RowView rows = queries.rows.slice(first, count);
+    *predicates = {};
+    if (queries.predicates == nullptr) return queries_per_request(rows, request);
+    const uint32 some = queries_per_request(rows, request, predicate_bytes(count));
+    return gather_predicates(queries.predicates + first, some, predicates);
+}
+
 // The batch that the engine works on ahead. At most one reply is on its way: keep_begun_batch() receives it before this
 // session sends another request.
 struct BegunBatch {
@@ -55,11 +67,11 @@ void prepare_in_style(const SearchStyle& style, Relation index, const IndexState
     if (style.with_places) ask_for_places(index, request);
 }
 
-uint32 queries_per_request(const RowView& queries, const SearchRequest& request)
+uint32 queries_per_request(const RowView& queries, const SearchRequest& request, uint64 others)
 {
     const uint64 result_bytes = sizeof(Result) + (request.want_places != 0 ? sizeof(uint64) : 0);
     const uint64 by_query = sizeof(uint32) + result_bytes * request.k;
-    const uint64 by_request = rows_within(queries, max_payload - sizeof(SearchRequest));
+    const uint64 by_request = rows_within(queries, max_payload - sizeof(SearchRequest) - others);
     const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / by_query;
     return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
 }
@@ -115,10 +127,11 @@ BatchAnswer* search_batch(const BatchQueries& queries)
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
         prepare_request(queries, state, &request);
-        const uint32 some = queries_per_request(queries.rows.slice(first, count - first), request);
+        SearchPredicates predicates = {};
+        const uint32 some = queries_of_request(queries, first, request, &predicates);
         limit_request(&request);
         const RowView rows = queries.rows.slice(first, some);
-        take_answers(engine_search(queries.index, state, &request, rows), part, answers + first);
+        take_answers(engine_search(queries.index, state, &request, rows, predicates), part, answers + first);
         first += some;
     }
     return answers;
@@ -135,9 +148,9 @@ void begin_batch(const BatchQueries& queries, BatchAhead* ahead)
     ahead->part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
     SearchRequest& request = ahead->part->request;
     prepare_request(queries, state, &request);
-    if (queries_per_request(queries.rows, request) < queries.rows.count) return;
+    if (queries_of_request(queries, 0, request, &ahead->predicates) < queries.rows.count) return;
     limit_request(&request);
-    begin_search(queries.index, state, &request, queries.rows, &ahead->request);
+    begin_search(queries.index, state, &request, queries.rows, &ahead->request, ahead->predicates);
 }
 
 BatchAnswer* finish_batch(BatchAhead* ahead)

@@ -8,9 +8,9 @@
 namespace pgwarp
 {
 
-// Returns the number of these queries, at least one, that fit one request with this plan (k, want_places) and whose
-// answers fit its reply.
-uint32 queries_per_request(const RowView& queries, const SearchRequest& request);
+// Returns the number of these queries, at least one, that fit one request with this plan (k, want_places), beside
+// `others` bytes, and whose answers fit its reply.
+uint32 queries_per_request(const RowView& queries, const SearchRequest& request, uint64 others = 0);
 // The same for any number of dense queries.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
@@ -65,8 +65,9 @@ void ask_for_places(Relation index, SearchRequest* request);
 struct BatchQueries {
     Relation index;
     SearchStyle style;
-    uint32 wanted;  // rows that each search is for
-    RowView rows;   // the queries in the form that the engine expects
+    uint32 wanted;                     // rows that each search is for
+    RowView rows;                      // the queries in the form that the engine expects
+    const QueryPredicate* predicates;  // of all queries, or null
 };
 
 // Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context. Raises
@@ -77,6 +78,7 @@ BatchAnswer* search_batch(const BatchQueries& queries);
 struct BatchAhead {
     BatchQueries queries;
     BatchPart* part;
+    SearchPredicates predicates;
     RequestAhead request;
     BatchAnswer* answers;  // null until the reply is received
 };

@@ -6,7 +6,6 @@
 #include "postgres/client/mirror_load.h"
 #include "postgres/client/quarantine.h"
 #include "postgres/client/remembered_indexes.h"
-#include "postgres/client/row_pieces.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -25,26 +24,19 @@ struct SearchRun {
     IndexState state;
     SearchRequest* request;
     RowView queries;
+    SearchPredicates predicates;
     int rounds;
     int unsent;
     int search_deaths;
     int load_deaths;
 };
 
-constexpr int most_search_pieces = 1 + most_row_pieces;
-
-int search_pieces(const SearchRequest& request, const RowView& queries, RequestPiece pieces[most_search_pieces])
-{
-    pieces[0] = {&request, sizeof(request)};
-    return 1 + row_pieces(queries, pieces + 1);
-}
-
 RequestResult send_search(SearchRun* run)
 {
     SearchRequest* request = run->request;
     address_request(run->index, run->state, request);
     RequestPiece pieces[most_search_pieces];
-    const int count = search_pieces(*request, run->queries, pieces);
+    const int count = search_pieces(request, run->queries, run->predicates, pieces);
     if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, count);
     return try_request(MessageType::search, pieces, count);
 }
@@ -149,12 +141,11 @@ void address_request(Relation index, const IndexState& state, SearchRequest* req
 }
 
 void begin_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries,
-                  RequestAhead* ahead)
+                  RequestAhead* ahead, const SearchPredicates& predicates)
 {
     address_request(index, state, request);
-    describe_queries(queries, request);
     RequestPiece pieces[most_search_pieces];
-    send_ahead(MessageType::search, pieces, search_pieces(*request, queries, pieces), ahead);
+    send_ahead(MessageType::search, pieces, search_pieces(request, queries, predicates, pieces), ahead);
 }
 
 bool finish_search(RequestAhead* ahead, EngineReply* reply)
@@ -168,10 +159,10 @@ bool finish_search(RequestAhead* ahead, EngineReply* reply)
     return header.status == SearchStatus::answered;
 }
 
-EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries)
+EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries,
+                          const SearchPredicates& predicates)
 {
-    describe_queries(queries, request);
-    SearchRun run = {index, state, request, queries, 0, 0, 0, 0};
+    SearchRun run = {index, state, request, queries, predicates, 0, 0, 0, 0};
     while (run.rounds++ < most_rounds) {
         CHECK_FOR_INTERRUPTS();
         open_engine();

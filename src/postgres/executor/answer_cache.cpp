@@ -89,6 +89,7 @@ void count_answers(AnswerCache* cache, const BatchAnswer* found, uint32 count)
         cache->counts.requests++;
         cache->counts.engine_ns += last->reply.engine_ns;
         cache->counts.on_cuda = last->reply.on_cuda != 0;
+        note_keyed_search(&cache->counts.keyed, last->reply);
         cache->counts.settings = last->reply.resolved;
     }
     cache->counts.queries += count;
@@ -99,9 +100,10 @@ SearchStyle style_of(const AnswerCache& cache, double within)
     return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true, within};
 }
 
-BatchQueries make_queries(const AnswerCache* cache, const RowView& queries, double within, uint32 wanted)
+BatchQueries make_queries(const AnswerCache* cache, const RowView& queries, const QueryPredicate* predicates,
+                          double within, uint32 wanted)
 {
-    return {cache->index, style_of(*cache, within), wanted, queries};
+    return {cache->index, style_of(*cache, within), wanted, queries, predicates};
 }
 
 // Search for queries [first, first + count) of the batch.
@@ -109,8 +111,9 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
 {
     keep_begun_batch();
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
+    const QueryPredicate* predicates = cache->predicates != nullptr ? cache->predicates + first : nullptr;
     const BatchAnswer* found =
-        search_batch(make_queries(cache, cache->queries.slice(first, count), cache->within, wanted));
+        search_batch(make_queries(cache, cache->queries.slice(first, count), predicates, cache->within, wanted));
     memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     count_answers(cache, found, count);
     MemoryContextSwitchTo(outer);
@@ -269,13 +272,13 @@ void fill_answer_caches(AnswerCache* caches, uint32 count)
     }
 }
 
-void begin_next_batch(AnswerCache* cache, const RowView& queries, double within, BatchAhead* ahead,
-                      MemoryContext context)
+void begin_next_batch(AnswerCache* cache, const RowView& queries, const QueryPredicate* predicates, double within,
+                      BatchAhead* ahead, MemoryContext context)
 {
     cache->ahead = ahead;
     cache->ahead_settings = current_settings(cache);
     MemoryContext outer = MemoryContextSwitchTo(context);
-    begin_batch(make_queries(cache, queries, within, cache->next_wanted), ahead);
+    begin_batch(make_queries(cache, queries, predicates, within, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
 }
 
@@ -325,6 +328,9 @@ AnswerCache* find_answer_cache(const EState* executor, Relation index)
 bool answers_query(const AnswerCache* cache, const ScanQuery& query)
 {
     if (cache->current == no_query || cache->within < query.within) return false;
+    const QueryPredicate none = {};
+    const QueryPredicate& predicate = cache->predicates != nullptr ? cache->predicates[cache->current] : none;
+    if (!(predicate == query.predicate)) return false;
     return same_rows(cache->queries.row(cache->current), query.row) && are_current(cache, cache->settings);
 }
 

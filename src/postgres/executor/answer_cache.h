@@ -8,6 +8,7 @@
 #include "numeric/metric.h"
 #include "postgres/executor/answer_filter.h"
 #include "postgres/scan/heap_prefetch.h"
+#include "postgres/scan/search_reply.h"
 #include "protocol/parameters.h"
 
 extern "C" {
@@ -27,6 +28,7 @@ struct AnswerCacheCounts {
     uint64 deepened;  // scans that needed more rows than were fetched ahead
     uint64 engine_ns;
     bool on_cuda;
+    KeyedSearches keyed;
     ParameterList settings;  // of the last request
 };
 
@@ -41,11 +43,12 @@ struct AnswerCache : JoinAnswers {
     const EState* executor;  // only scans of this execution use the cache
     Relation index;
     Metric metric;
-    uint32 dimensions;      // 0: of text
-    MemoryContext context;  // of the batch
-    RowView queries;        // [count], in the form that the engine expects
-    double within;          // the largest distance that the answers are for
-    BatchAnswer* answers;   // [count]
+    uint32 dimensions;                 // 0: of text
+    MemoryContext context;             // of the batch
+    RowView queries;                   // [count], in the form that the engine expects
+    const QueryPredicate* predicates;  // [count], or null
+    double within;                     // the largest distance that the answers are for
+    BatchAnswer* answers;              // [count]
     uint32 count;
     SearchSettings settings;  // that the answers were searched under
     uint32 current;           // the query of the present outer row, or no_query
@@ -83,8 +86,8 @@ void reset_answer_cache(AnswerCache* cache);
 void fill_answer_caches(AnswerCache* caches, uint32 count);
 // Begins the search for the following batch, so that the engine works on it while the present batch is joined. Requests
 // and answers lie in `context`.
-void begin_next_batch(AnswerCache* cache, const RowView& queries, double within, BatchAhead* ahead,
-                      MemoryContext context);
+void begin_next_batch(AnswerCache* cache, const RowView& queries, const QueryPredicate* predicates, double within,
+                      BatchAhead* ahead, MemoryContext context);
 // Returns the number of queries that fit one request at the next batch's depth: begin_next_batch() takes no more.
 uint32 most_queries_ahead(const AnswerCache& cache);
 // Gives up a begun batch.

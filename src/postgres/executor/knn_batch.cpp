@@ -69,6 +69,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     state->query = ExecInitExpr(state->plan.query, &node->ss.ps);
     Relation index = index_open(linitial_oid(state->plan.indexes), AccessShareLock);
     state->key = index_key_type(index);
+    state->keys = prepare_batch_keys(state->plan, index, &node->ss.ps);
     index_close(index, NoLock);
     state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
     state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
@@ -161,6 +162,7 @@ void answer_rows(KnnBatchState* state)
         cache.queries = queries_of(*batch, i);
         cache.count = batch->query_count;
         cache.within = batch->within;
+        cache.predicates = batch->predicates;
     }
     if (batch->query_count == 0) return;
     if (state->caches[0].ahead == nullptr) {
@@ -189,7 +191,8 @@ void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
     if (next->query_count == 0) return;
-    begin_next_batch(&state->caches[0], queries_of(*next, 0), next->within, &next->ahead, next->context);
+    begin_next_batch(&state->caches[0], queries_of(*next, 0), next->predicates, next->within, &next->ahead,
+                     next->context);
 }
 
 // Get the next batch: its rows, their queries and answers. False after the last row.

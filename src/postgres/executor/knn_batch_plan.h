@@ -11,9 +11,9 @@ namespace pgwarp
 {
 
 // The content of the plan node. custom_exprs: the query over the outer row, LIMIT and OFFSET, and the largest distance
-// of interest, also over the outer row; none of them raises an error (evaluate_ahead.h). A null constant: there is
-// none. custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and whether rows are read one at
-// a time.
+// of interest, also over the outer row, and the values of the scans' search keys; none of them raises an error
+// (evaluate_ahead.h). A null constant: there is none. custom_private: the indexes' oids, whether rows are filtered
+// below the LIMIT, whether rows are read one at a time, and the search keys. With keys there is one index.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;
@@ -22,6 +22,8 @@ struct KnnBatchPlan {
     List* indexes;
     bool filtered;
     bool alone = false;
+    List* keys = NIL;    // knn_batch_keys.cpp
+    List* values = NIL;  // of the keys
 };
 
 // The parts of the plan node from its content, and the reverse.

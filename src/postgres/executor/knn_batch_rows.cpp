@@ -25,6 +25,7 @@ void clear_rows(RowBatch* batch)
     batch->rows = nullptr;
     batch->row_count = 0;
     batch->query_count = 0;
+    batch->predicates = nullptr;
     batch->within = -no_bound;
     batch->ahead = {};
 }
@@ -80,6 +81,20 @@ bool take_row_bound(const KnnBatchState* state, RowBatch* batch)
     return true;
 }
 
+// Evaluate the search keys for the row of the expression context; false where no row passes them. The predicate is that
+// of the batch's next query.
+bool take_row_keys(const KnnBatchState* state, RowBatch* batch)
+{
+    if (state->keys == nullptr) return true;
+    const FilterKeys keys = read_batch_keys(state->keys, state->caches[0].index, state->custom.ss.ps.ps_ExprContext);
+    if (keys.none || keys.null_vectors) return false;
+    const Size bytes = sizeof(uint64) * keys.word_count;
+    auto* words = static_cast<uint64*>(MemoryContextAlloc(batch->context, Max(bytes, sizeof(uint64))));
+    if (bytes > 0) memcpy(words, keys.words, bytes);
+    batch->predicates[batch->query_count] = {words, keys.word_count};
+    return keys.word_count > 0;
+}
+
 // Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions, or a text that
 // is too long, is left to the scan, which raises the error.
 void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
@@ -90,7 +105,7 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     MemoryContext outer = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
     bool is_null = false;
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
-    const bool asks = !is_null && take_row_bound(state, batch);
+    const bool asks = !is_null && take_row_bound(state, batch) && take_row_keys(state, batch);
     const RowView query = asks ? view_query(state->key, value, state->length) : RowView{};
     for (uint32 i = 0; query.count > 0 && i < state->cache_count; ++i) {
         const Metric metric = state->caches[i].metric;
@@ -105,6 +120,9 @@ void take_queries(KnnBatchState* state, RowBatch* batch)
     MemoryContext outer = MemoryContextSwitchTo(batch->context);
     for (uint32 i = 0; i < state->cache_count; ++i) {
         batch->queries[i] = make_query_rows(state->key.element, state->caches[i].dimensions, batch->row_count);
+    }
+    if (state->keys != nullptr) {
+        batch->predicates = static_cast<QueryPredicate*>(palloc0(sizeof(QueryPredicate) * batch->row_count));
     }
     MemoryContextSwitchTo(outer);
     for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);

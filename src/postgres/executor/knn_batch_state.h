@@ -6,6 +6,7 @@
 
 #include "postgres/am/element_type.h"
 #include "postgres/executor/answer_cache.h"
+#include "postgres/executor/knn_batch_keys.h"
 #include "postgres/executor/knn_batch_plan.h"
 #include "postgres/scan/query_value.h"
 
@@ -27,7 +28,8 @@ struct RowBatch {
     MemoryContext context;
     BatchRow* rows;
     uint32 row_count;
-    QueryRows* queries;  // for each cache [query_count]
+    QueryRows* queries;          // for each cache [query_count]
+    QueryPredicate* predicates;  // [query_count]; null where the scans have no keys
     uint32 query_count;
     double within;     // the largest distance of interest to any of them
     BatchAhead ahead;  // the search, if it was begun while the batch before was joined
@@ -38,7 +40,8 @@ struct KnnBatchState {
     KnnBatchPlan plan;
     PlanState* child;
     ExprState* query;
-    KeyType key;  // of all indexes
+    KeyType key;      // of all indexes
+    BatchKeys* keys;  // of the scans; null: they have none
     ExprState* limit;
     ExprState* offset;
     ExprState* within;    // null: the searches have no bound

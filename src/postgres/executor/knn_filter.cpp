@@ -6,6 +6,7 @@
 
 #include "postgres/am/distance_bound.h"
 #include "postgres/executor/custom_scan.h"
+#include "postgres/executor/explain_keys.h"
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/scan/filtered_scan.h"
@@ -347,6 +348,7 @@ void rescan(CustomScanState* node)
 void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
 {
     const auto* scan = castNode(CustomScan, node->ss.ps.plan);
+    if (explanation->analyze) explain_keys(state_of(node)->scan.keyed, explanation);
     if (scan->custom_exprs == NIL) return;
     List* context = set_deparse_context_plan(explanation->deparse_cxt, node->ss.ps.plan, ancestors);
     const bool prefix = list_length(explanation->rtable) > 1 || explanation->verbose;

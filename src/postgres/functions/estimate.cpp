@@ -36,7 +36,7 @@ struct Estimates {
 {
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("index \"%s\" is of %s: the query is of %s", RelationGetRelationName(index),
-                           format_type_be(index->rd_opcintype[0]), format_type_be(type))));
+                           format_type_be(vector_type(index)), format_type_be(type))));
     pg_unreachable();
 }
 
@@ -148,7 +148,7 @@ PGWARP_FUNCTION(pgwarp_estimate_set_similarity)
     SearchTarget* target = open_target_of_any(PG_GETARG_OID(0), k);
     check_signatures(target);
     const Oid type = get_fn_expr_argtype(fcinfo->flinfo, 1);
-    if (getBaseType(type) != target->index->rd_opcintype[0]) refuse_query(target->index, type);
+    if (getBaseType(type) != vector_type(target->index)) refuse_query(target->index, type);
     const RowView query = target->reader->key.list->read_query(PG_GETARG_DATUM(1));
     estimate_rows({target, query, k, delta_of(target->index), info->setResult, info->setDesc});
     close_search_target(target);

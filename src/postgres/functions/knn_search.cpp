@@ -114,7 +114,7 @@ PGWARP_FUNCTION(pgwarp_knn_search_query)
     const char* query = text_to_cstring(PG_GETARG_TEXT_PP(1));
     SearchTarget* target = open_search_target(PG_GETARG_OID(0), expected_lookups(unknown_queries, k));
     SPI_connect();
-    VectorSource source = open_text_source(query, target->index->rd_opcintype[0]);
+    VectorSource source = open_text_source(query, vector_type(target->index));
     search_all(target, &source, k, rows);
     close_source(&source);
     SPI_finish();

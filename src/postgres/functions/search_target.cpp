@@ -128,7 +128,7 @@ static void refuse_lists(Relation index, Takes takes)
         hint = "Its answers are exact, but for searches without proof, whose recall is not measured.";
     ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                     errmsg("index \"%s\" is of %s: the function serves indexes of %s", RelationGetRelationName(index),
-                           format_type_be(index->rd_opcintype[0]), serves),
+                           format_type_be(vector_type(index)), serves),
                     errhint("%s", hint)));
 }
 

@@ -2,8 +2,11 @@
 
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
+#include "postgres/am/index_columns.h"
 #include "postgres/am/methods.h"
+#include "postgres/planner/added_keys.h"
 #include "postgres/planner/bound_selectivity.h"
+#include "postgres/planner/custom_path.h"
 #include "postgres/planner/knn_filter_path.h"
 
 extern "C" {
@@ -24,18 +27,6 @@ namespace
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// The usual number of scans in a nested loop over these relations, for the cost.
-double loops_over(const PlannerInfo* root, Relids outer)
-{
-    double rows = 1;
-    int relation = -1;
-    while ((relation = bms_next_member(outer, relation)) >= 0) {
-        const RelOptInfo* rel = root->simple_rel_array[relation];
-        if (rel != nullptr) rows = Max(rows, rel->rows);
-    }
-    return rows;
-}
-
 // Returns the order that PostgreSQL needs of a scan by this distance; NIL where it needs none.
 List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExpr* distance)
 {
@@ -54,7 +45,7 @@ List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExp
 List* any_order(const IndexOptInfo* index, const OpExpr* distance)
 {
     PathKey* key = makeNode(PathKey);
-    key->pk_opfamily = get_op_opfamily_sortfamily(distance->opno, index->opfamily[0]);
+    key->pk_opfamily = get_op_opfamily_sortfamily(distance->opno, index->opfamily[vector_column(index)]);
 #if PG_VERSION_NUM >= 180000
     key->pk_cmptype = COMPARE_LT;
 #else
@@ -78,10 +69,11 @@ void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, R
     }
     List* order = wanted_order(rel, index, distance);
     List* keys = order != NIL ? order : any_order(index, distance);
-    IndexPath* path =
-        create_index_path(root, index, NIL, list_make1(distance), list_make1_int(0), keys, ForwardScanDirection, false,
-                          bms_is_empty(required) ? nullptr : required, loops_over(root, outer), false);
+    IndexPath* path = create_index_path(root, index, NIL, list_make1(distance), list_make1_int(vector_column(index)),
+                                        keys, ForwardScanDirection, false, bms_is_empty(required) ? nullptr : required,
+                                        loops_over(root, outer), false);
     if (is_forbidden_path(path)) return;
+    path = with_added_keys(root, rel, path);
     Path* filtered = with_knn_filter(root, rel, &path->path);
     if (filtered == &path->path) return;  // the index's predicate implies the clause
     filtered->pathkeys = order;

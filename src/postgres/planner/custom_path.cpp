@@ -8,6 +8,17 @@ extern "C" {
 namespace pgwarp
 {
 
+double loops_over(const PlannerInfo* root, Relids outer)
+{
+    double rows = 1;
+    int relation = -1;
+    while ((relation = bms_next_member(outer, relation)) >= 0) {
+        const RelOptInfo* rel = root->simple_rel_array[relation];
+        if (rel != nullptr) rows = Max(rows, rel->rows);
+    }
+    return rows;
+}
+
 CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods)
 {
     CustomPath* path = makeNode(CustomPath);

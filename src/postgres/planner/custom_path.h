@@ -19,4 +19,7 @@ CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods
 Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List* expressions, List* settings,
                        const CustomScanMethods* methods);
 
+// The usual number of scans in a nested loop over these relations, for the cost.
+double loops_over(const PlannerInfo* root, Relids outer);
+
 }  // namespace pgwarp

@@ -6,6 +6,7 @@
 #include "postgres/am/methods.h"
 #include "postgres/executor/evaluate_ahead.h"
 #include "postgres/executor/knn_batch.h"
+#include "postgres/executor/knn_batch_keys.h"
 #include "postgres/executor/knn_batch_plan.h"
 #include "postgres/expression_walk.h"
 #include "postgres/planner/custom_path.h"
@@ -47,11 +48,15 @@ struct KnnSubquery {
     Node* query;   // of the index scans, before its parameters are replaced
     Node* within;  // the largest distance of interest to all of them, likewise; null: there is none
     List* indexes;
+    List* keys;  // IndexClause, of the scan of a single index
 };
 
 bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
 {
     if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
+    // Indexes of several partitions are searched by one request, which has no keys.
+    if (found->indexes != NIL && (found->keys != NIL || path->indexclauses != NIL)) return false;
+    found->keys = path->indexclauses;
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));
@@ -60,7 +65,7 @@ bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
     if (!equal(found->within, within)) found->within = nullptr;
     found->query = query;
     found->indexes = lappend_oid(found->indexes, path->indexinfo->indexoid);
-    if (path->path.parent->baserestrictinfo != NIL) found->filtered = true;
+    if (path->path.parent->baserestrictinfo != NIL && path->indexclauses == NIL) found->filtered = true;
     return true;
 }
 
@@ -86,6 +91,7 @@ bool match_filter(const Path* path, KnnSubquery* found)
     }
     if (!found->limited && bound.value == nullptr) return false;
     const auto* scan = reinterpret_cast<IndexPath*>(below);
+    if (scan->indexclauses != NIL) found->filtered = true;
     return match_index(scan, searches_within(scan->indexinfo) ? bound.value : nullptr, found);
 }
 
@@ -178,6 +184,25 @@ Node* replace_parameters(Node* node, void* context)
     return mutate_expression(node, replace_parameters, context);
 }
 
+// Describes the search keys of the scan, whose values come from the outer relation; false where some cannot be
+// evaluated ahead.
+bool add_keys(const KnnSubquery& found, Node* (*replace)(Node*, void*), OuterColumns* columns, KnnBatchPlan* plan)
+{
+    ListCell* cell;
+    foreach (cell, found.keys) {
+        const auto* clause = lfirst_node(IndexClause, cell);
+        ListCell* qual;
+        foreach (qual, clause->indexquals) {
+            const Expr* condition = lfirst_node(RestrictInfo, qual)->clause;
+            Node* value = value_of_condition(condition);
+            if (value != nullptr) value = replace(value, columns);
+            if (columns->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
+            if (!add_batch_key(condition, clause->indexcol, reinterpret_cast<Expr*>(value), plan)) return false;
+        }
+    }
+    return true;
+}
+
 // Finds the path of an inner k-NN subquery whose queries come from the outer relation, and fills *plan with the batch
 // to read ahead. Null if there is none.
 Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBatchPlan* plan)
@@ -193,14 +218,20 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
         if (!match_path(path, &found)) continue;
         OuterColumns columns = {inner->subplan_params, outer, false};
         Node* query = replace_parameters(found.query, &columns);
-        if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
+        if (columns.failed || !may_evaluate_ahead(query)) continue;
+        KnnBatchPlan keyed = {};
+        if (!add_keys(found, replace_parameters, &columns, &keyed)) continue;
+        if (!contain_var_clause(query) && !contain_var_clause(reinterpret_cast<Node*>(keyed.values))) continue;
         Node* within = replace_parameters(found.within, &columns);
         *plan = {reinterpret_cast<Expr*>(query),
                  row_count_ahead(found.limit),
                  row_count_ahead(found.offset),
                  bound_ahead(columns.failed ? nullptr : within),
                  found.indexes,
-                 found.filtered};
+                 found.filtered,
+                 false,
+                 keyed.keys,
+                 keyed.values};
         return path;
     }
     return nullptr;
@@ -235,6 +266,8 @@ Path* find_bounded_search(const RelOptInfo* outer, const RelOptInfo* inner, KnnB
         if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
         // Without its bound a search costs more than alone.
         if (!may_evaluate_ahead(within)) continue;
+        KnnBatchPlan keyed = {};
+        if (!add_keys(found, replace_columns, &columns, &keyed)) continue;
         if (cheapest != nullptr && cheapest->total_cost <= path->total_cost) continue;
         cheapest = path;
         *plan = {reinterpret_cast<Expr*>(query),
@@ -242,7 +275,10 @@ Path* find_bounded_search(const RelOptInfo* outer, const RelOptInfo* inner, KnnB
                  row_count_ahead(nullptr),
                  bound_ahead(within),
                  found.indexes,
-                 true};
+                 true,
+                 false,
+                 keyed.keys,
+                 keyed.values};
     }
     return cheapest;
 }

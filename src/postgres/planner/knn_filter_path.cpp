@@ -52,6 +52,12 @@ Node* distance_of(const IndexPath* path)
     return static_cast<Node*>(linitial(path->indexorderbys));
 }
 
+// Whether the scan of the index evaluates a clause, or no scan does.
+bool is_evaluated_below(const IndexPath* path, RestrictInfo* clause)
+{
+    return clause->pseudoconstant || is_redundant_with_indexclauses(clause, path->indexclauses);
+}
+
 // The clauses that a scan of the index would filter by.
 List* filter_clauses(const IndexPath* path)
 {
@@ -62,7 +68,7 @@ List* filter_clauses(const IndexPath* path)
     List* filters = NIL;
     ListCell* cell;
     foreach (cell, clauses) {
-        if (!static_cast<RestrictInfo*>(lfirst(cell))->pseudoconstant) filters = lappend(filters, lfirst(cell));
+        if (!is_evaluated_below(path, lfirst_node(RestrictInfo, cell))) filters = lappend(filters, lfirst(cell));
     }
     list_free(clauses);
     return filters;
@@ -109,7 +115,8 @@ IndexPath* without_filter(PlannerInfo* root, const IndexPath* path, List* clause
     auto* copy = static_cast<IndexPath*>(palloc(sizeof(IndexPath)));
     memcpy(copy, path, sizeof(IndexPath));
     copy->indexinfo = info;
-    copy->path.rows = clamp_row_est(info->tuples);
+    copy->path.rows =
+        clamp_row_est(path->indexclauses == NIL ? info->tuples : path->indexselectivity * info->rel->tuples);
     copy->path.pathtarget = target_with_columns(root, path, clauses);
     if (copy->path.param_info != nullptr && copy->path.param_info->ppi_clauses != NIL) {
         auto* parameters = static_cast<ParamPathInfo*>(palloc(sizeof(ParamPathInfo)));
@@ -186,7 +193,8 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
-        if (clause->pseudoconstant || list_member_ptr(static_cast<List*>(lsecond(path->custom_private)), clause))
+        if (is_evaluated_below(index, clause) ||
+            list_member_ptr(static_cast<List*>(lsecond(path->custom_private)), clause))
             continue;
         filters = lappend(filters, clause->clause);
         if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);

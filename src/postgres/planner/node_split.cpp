@@ -209,6 +209,7 @@ Plan* split_node(Plan* node, const Split& split, int number)
     KnnBatchPlan moved = split.batch;
     moved.query = move_columns(split.batch.query, &columns);
     moved.within = move_columns(split.batch.within, &columns);
+    moved.values = move_columns(split.batch.values, &columns);
     plan.startup_cost = node->startup_cost;
     plan.total_cost = node->total_cost;
     plan.plan_rows = node->plan_rows;

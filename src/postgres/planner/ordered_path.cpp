@@ -1,7 +1,9 @@
 #include "postgres/planner/ordered_path.h"
 
 #include "postgres/am/cost.h"
+#include "postgres/am/index_columns.h"
 #include "postgres/am/methods.h"
+#include "postgres/planner/added_keys.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
@@ -35,6 +37,37 @@ IndexPath* with_first_distance(PlannerInfo* root, const IndexPath* path)
                              PATH_REQ_OUTER(&path->path), 1.0, false);
 }
 
+// Returns the path without search keys of the column that orders it. IS NOT NULL drops its last rows, which a KnnFilter
+// does too, and other nodes know its scans.
+IndexPath* without_order_keys(IndexPath* path)
+{
+    const int vector = vector_column(path->indexinfo);
+    List* keys = NIL;
+    ListCell* cell;
+    foreach (cell, path->indexclauses) {
+        if (lfirst_node(IndexClause, cell)->indexcol != vector) keys = lappend(keys, lfirst(cell));
+    }
+    if (list_length(keys) == list_length(path->indexclauses)) return path;
+    auto* copy = static_cast<IndexPath*>(palloc(sizeof(IndexPath)));
+    memcpy(copy, path, sizeof(IndexPath));
+    copy->indexclauses = keys;
+    return copy;
+}
+
+// Puts a path into `kept`, or one in its place into `made`, with keys that PostgreSQL's planner left out.
+void keep_path(PlannerInfo* root, RelOptInfo* rel, Path* path, List** kept, List** made)
+{
+    IndexPath* scan = IsA(path, IndexPath) ? reinterpret_cast<IndexPath*>(path) : nullptr;
+    if (scan == nullptr || find_access_method(scan->indexinfo) == nullptr) {
+        *kept = lappend(*kept, path);
+        return;
+    }
+    scan = without_order_keys(scan);
+    IndexPath* keyed = with_added_keys(root, rel, scan);
+    List** list = keyed == scan ? kept : made;
+    *list = lappend(*list, keyed);
+}
+
 void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
     if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
@@ -45,10 +78,10 @@ void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, Range
     foreach (cell, rel->pathlist) {
         const IndexPath* forbidden = as_forbidden(static_cast<Path*>(lfirst(cell)));
         if (forbidden == nullptr) {
-            kept = lappend(kept, lfirst(cell));
+            keep_path(root, rel, static_cast<Path*>(lfirst(cell)), &kept, &made);
         } else if (list_length(forbidden->indexorderbys) > 1) {
             IndexPath* path = with_first_distance(root, forbidden);
-            if (!is_forbidden_path(path)) made = lappend(made, path);
+            if (!is_forbidden_path(path)) keep_path(root, rel, &path->path, &made, &made);
         }
     }
     rel->pathlist = kept;

@@ -2,6 +2,7 @@
 
 #include "postgres/am/methods.h"
 #include "postgres/executor/evaluate_ahead.h"
+#include "postgres/executor/knn_batch_keys.h"
 #include "postgres/expression_walk.h"
 #include "postgres/planner/knn_batch_path.h"
 #include "postgres/planner/read_ahead.h"
@@ -16,14 +17,15 @@ namespace pgwarp
 namespace
 {
 
-// A sub-plan with scans of pgwarp indexes under a LIMIT; its query expression contains parameters.
+// A sub-plan with scans of pgwarp indexes under a LIMIT; the query or conditions contain parameters.
 struct SearchingSubplan {
     Expr* query;
     Node* limit;
     Node* offset;
     List* indexes;
-    bool filtered;  // below the LIMIT
-    bool failed;    // the scans are for different queries
+    List* conditions;  // of the scan of a single index, on its columns
+    bool filtered;     // below the LIMIT
+    bool failed;       // the scans are for different queries
 };
 
 bool is_ours(Oid index_oid)
@@ -43,7 +45,9 @@ void find_scan(const Scan* scan, SearchingSubplan* found)
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2 || !is_ours(scan->indexid)) return;
     auto* query = static_cast<Expr*>(lsecond(castNode(OpExpr, order)->args));
     if (found->query != nullptr && !equal(found->query, query)) found->failed = true;
+    if (found->indexes != NIL && (found->conditions != NIL || scan->indexqual != NIL)) found->failed = true;
     found->query = query;
+    found->conditions = scan->indexqual;
     found->indexes = lappend_oid(found->indexes, scan->indexid);
 }
 
@@ -115,6 +119,37 @@ Node* replace_parameter(Node* node, void* context)
     return node;
 }
 
+// The number of the index's column on the left of a condition; -1 where there is none.
+int column_of_condition(const Expr* condition)
+{
+    const Node* left = nullptr;
+    if (IsA(condition, OpExpr)) left = static_cast<Node*>(linitial(reinterpret_cast<const OpExpr*>(condition)->args));
+    if (IsA(condition, ScalarArrayOpExpr)) {
+        left = static_cast<Node*>(linitial(reinterpret_cast<const ScalarArrayOpExpr*>(condition)->args));
+    }
+    if (IsA(condition, NullTest)) left = reinterpret_cast<Node*>(reinterpret_cast<const NullTest*>(condition)->arg);
+    if (left != nullptr && IsA(left, RelabelType)) {
+        left = reinterpret_cast<Node*>(reinterpret_cast<const RelabelType*>(left)->arg);
+    }
+    if (left == nullptr || !IsA(left, Var) || reinterpret_cast<const Var*>(left)->varno != INDEX_VAR) return -1;
+    return reinterpret_cast<const Var*>(left)->varattno - 1;
+}
+
+// Describes the conditions of the scan by the parent's row; false where some cannot be evaluated ahead.
+bool add_conditions(const SearchingSubplan& found, Arguments* arguments, KnnBatchPlan* plan)
+{
+    ListCell* cell;
+    foreach (cell, found.conditions) {
+        const auto* condition = static_cast<const Expr*>(lfirst(cell));
+        const int column = column_of_condition(condition);
+        Node* value = value_of_condition(condition);
+        if (value != nullptr) value = replace_parameter(value, arguments);
+        if (column < 0 || arguments->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
+        if (!add_batch_key(condition, column, reinterpret_cast<Expr*>(value), plan)) return false;
+    }
+    return true;
+}
+
 // Describes the batch of a KnnBatch below the evaluation of this sub-plan; false when batching saves nothing.
 bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPlan* plan)
 {
@@ -124,13 +159,19 @@ bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPl
     if (found.query == nullptr || found.failed) return false;
     Arguments arguments = {subplan, false};
     Node* query = replace_parameter(reinterpret_cast<Node*>(found.query), &arguments);
-    if (arguments.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) return false;
+    if (arguments.failed || !may_evaluate_ahead(query)) return false;
+    KnnBatchPlan keyed = {};
+    if (!add_conditions(found, &arguments, &keyed)) return false;
+    if (!contain_var_clause(query) && !contain_var_clause(reinterpret_cast<Node*>(keyed.values))) return false;
     *plan = {reinterpret_cast<Expr*>(query),
              row_count_ahead(found.limit),
              row_count_ahead(found.offset),
              bound_ahead(nullptr),
              found.indexes,
-             found.filtered};
+             found.filtered,
+             false,
+             keyed.keys,
+             keyed.values};
     return true;
 }
 
@@ -149,8 +190,8 @@ bool search_expression(Node* node, void* context)
     KnnBatchPlan batch = {};
     if (IsA(node, SubPlan) && plan_batch(search->statement, castNode(SubPlan, node), &batch)) {
         const KnnBatchPlan* own = search->own;
-        if (own != nullptr && equal(batch.query, own->query) &&
-            list_difference_oid(batch.indexes, own->indexes) == NIL) {
+        if (own != nullptr && equal(batch.query, own->query) && equal(batch.keys, own->keys) &&
+            equal(batch.values, own->values) && list_difference_oid(batch.indexes, own->indexes) == NIL) {
             search->answered = true;
         } else if (!search->found) {
             search->batch = batch;
@@ -170,6 +211,7 @@ bool any_subplan_searches(const PlannedStmt* statement)
         find_scans(static_cast<Plan*>(lfirst(cell)), &found);
         if (found.query == nullptr || found.failed) continue;
         if (has_executor_parameter(reinterpret_cast<Node*>(found.query), nullptr)) return true;
+        if (has_executor_parameter(reinterpret_cast<Node*>(found.conditions), nullptr)) return true;
     }
     return false;
 }

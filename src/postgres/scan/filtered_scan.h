@@ -7,6 +7,7 @@
 #include "postgres/postgres_headers.h"
 
 #include "postgres/scan/limit_hint.h"
+#include "postgres/scan/search_reply.h"
 #include "protocol/format.h"
 
 extern "C" {
@@ -32,8 +33,9 @@ struct ScannedRow {
 
 // Allocated in the memory of the filter's plan state.
 struct FilteredScan {
-    PlanState* filter;  // the KnnFilter
-    double pass_rate;   // share of the scan's rows within its distance bound that the planner expects to pass
+    PlanState* filter;    // the KnnFilter
+    KeyedSearches keyed;  // of the scan
+    double pass_rate;     // share of the scan's rows within its distance bound that the planner expects to pass
     // Since the last rescan:
     bool bounded;   // rows without a distance, or with one beyond `within`, do not pass
     double within;  // infinity where the distance has no bound

@@ -16,6 +16,7 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     reader->heap = heap;
     reader->snapshot = snapshot;
     reader->key = index_key_type(index);
+    reader->vector = vector_column(index);
     // Preparation simplifies expressions, which may run functions in them.
     const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
     reader->info = BuildIndexInfo(index);
@@ -74,8 +75,8 @@ bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key)
     Datum values[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS];
     slot_values(reader, slot, values, nulls);
-    *key = values[0];
-    return !nulls[0];
+    *key = values[reader->vector];
+    return !nulls[reader->vector];
 }
 
 const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)

@@ -19,6 +19,7 @@ struct HeapReader {
     Relation heap;
     Snapshot snapshot;
     KeyType key;
+    int vector;  // position of the key among the index's columns
     IndexInfo* info;
     EState* estate;
     ExprState* predicate;  // of a partial index, prepared when needed

@@ -28,6 +28,7 @@ struct ScanQuery {
     Metric metric;
     RowView row;
     double within;  // the largest distance of interest
+    QueryPredicate predicate;
 };
 
 // The answers of a k-NN join in one index. The current answer changes when the join goes on to another row. A scan may

@@ -70,14 +70,18 @@ void start(IndexScanDesc scan)
 #endif
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
+    Progress* now = &state_of(scan)->now;
+    now->filter = read_filter_keys(scan->indexRelation, scan->keyData, scan->numberOfKeys);
+    now->exhausted = now->filter.null_vectors;
     const FilteredScan* filter = state_of(scan)->hint.filter;
     const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
-    state_of(scan)->now.within = bounded ? filter->within : no_bound;
+    now->within = bounded ? filter->within : no_bound;
 }
 
-// Whether no row of the scan can pass the filter above: none has a distance.
+// Whether no row passes the scan's keys, or none can pass the filter above because none has a distance.
 bool none_passes(const ScanState* state)
 {
+    if (state->now.filter.none) return true;
     return state->now.null_query && state->hint.filter != nullptr && state->hint.filter->bounded;
 }
 
@@ -85,12 +89,13 @@ bool none_passes(const ScanState* state)
 void emit(IndexScanDesc scan, const Candidate& candidate)
 {
     const Progress& now = state_of(scan)->now;
+    if (setting_verify_results) verify_passing(scan, candidate.tid);
     if (setting_verify_results && now.unplaced) verify_unplaced(scan);
     if (setting_verify_results && !now.unplaced) verify_candidate(scan, candidate);
     ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
     const bool fetched = scan->xs_heapfetch != nullptr && !candidate.all_visible;
     if (fetched) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
-    scan->xs_recheck = false;
+    scan->xs_recheck = now.filter.recheck;
     scan->xs_recheckorderby = false;
     scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
     scan->xs_orderbynulls[0] = now.null_distance;

@@ -75,7 +75,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
     if (now.arbitrary || !scans_for_statement(scan)) return nullptr;
     now.ahead = prefetched_answers.find_join(hint.node->state, scan->indexRelation, query);
     if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
-    if (hint.partitions == nullptr) return nullptr;
+    if (hint.partitions == nullptr || now.filter.words != nullptr) return nullptr;
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
 
@@ -90,7 +90,7 @@ bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
-    const ScanQuery query = {now.metric, now.sent, now.within};
+    const ScanQuery query = {now.metric, now.sent, now.within, predicate_of(now.filter)};
     const BatchAnswer* answer = nullptr;
     if (!now.started && !now.continuation) {
         answer = first_answer(scan, query);
@@ -110,6 +110,16 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     return true;
 }
 
+// Note how the engine searched among the rows that pass the scan's keys.
+void note_keys(IndexScanDesc scan, const SearchReply& reply)
+{
+    const ScanState* state = state_of(scan);
+    if (state->now.filter.words == nullptr) return;
+    elog(DEBUG1, UINT64_FORMAT " rows pass the keys: %s", static_cast<uint64>(reply.passing_rows),
+         name_ways(static_cast<uint8>(reply.filter_ways)));
+    if (state->hint.filter != nullptr) note_keyed_search(&state->hint.filter->keyed, reply);
+}
+
 // Search in the engine and take the results. False when the search must be repeated.
 bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
@@ -124,7 +134,8 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
-    *found = read_search_reply(engine_search(index, seen, request, now.sent));
+    *found = read_search_reply(engine_search(index, seen, request, now.sent, predicates_of(now.filter)));
+    note_keys(scan, found->header);
     // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
 }
@@ -152,6 +163,22 @@ void note_search(Progress* now, bool complete, const SearchRequest& request, con
     now->searches++;
 }
 
+// Whether the engine compared all rows that pass the scan's keys.
+bool compared_all(const Progress& now, const SearchResults& found)
+{
+    const auto ways = static_cast<uint8>(found.header.filter_ways);
+    return now.filter.words != nullptr && ways != 0 && (ways & static_cast<uint8>(FilterWays::searched)) == 0;
+}
+
+// Whether the scan's first search found fewer rows than asked for, though the method's own search may have missed some:
+// a row that a later search finds would come too late.
+bool may_lack_rows(const Progress& now, bool complete, const SearchRequest& request, const SearchResults& found)
+{
+    const bool dry = found.count + found.dropped < request.k;
+    return !now.started && !now.continuation && now.filter.words != nullptr && !complete && dry &&
+           !compared_all(now, found);
+}
+
 // Choose the next search.
 void advance(Progress* now, bool complete, bool filtered, const SearchResults& found)
 {
@@ -159,7 +186,9 @@ void advance(Progress* now, bool complete, bool filtered, const SearchResults& f
     const bool by_rungs = !filtered && has_rungs(complete, found.header.kind);
     const uint32 rungs = rungs_of(now->wanted);
     const bool ahead = now->ahead != nullptr;  // prefetched answers have no cursor
-    if (now->continuation) {
+    if (dry && compared_all(*now, found)) {
+        now->exhausted = true;
+    } else if (now->continuation) {
         now->exhausted = dry;
         now->cursor = found.header.last;
         now->wanted = Min(now->wanted * 2, max_k);
@@ -213,12 +242,18 @@ bool fetch_batch(IndexScanDesc scan)
         const bool ahead = take_ahead(scan, &request, &found);
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
+        const bool complete = is_complete(index, request.settings);
+        if (may_lack_rows(now, complete, request, found)) {
+            now.continuation = true;
+            now.wanted = first_chunk;
+            now.ahead = nullptr;
+            continue;
+        }
         now.batch_generation = request.key.generation;
         now.tombstone_version = request.tombstone_version;
         if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
-        const bool complete = is_complete(index, request.settings);
         note_search(&now, complete, request, found);
         const bool by_codes = now.continuation;
         advance(&now, complete, state->hint.filter != nullptr, found);

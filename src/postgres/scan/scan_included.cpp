@@ -97,14 +97,20 @@ bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn*
 // Make the returned tuple from the candidate's heap row; null when the scan's snapshot sees no row.
 HeapTuple make_from_heap(IndexScanDesc scan, const Candidate& candidate, const IncludedReturn* included)
 {
-    Datum values[INDEX_MAX_KEYS + 1];
-    bool nulls[INDEX_MAX_KEYS + 1];
-    // The row's own key, before its included columns, gives way to the distance.
-    if (!fetch_row_values(scan_heap(scan), candidate.tid, values + 1, nulls + 1)) return nullptr;
-    nulls[0] = true;
-    values[1] = Float8GetDatum(candidate.value);
-    nulls[1] = state_of(scan)->now.null_distance;
-    return heap_form_tuple(included->returned, values, nulls);
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    if (!fetch_row_values(scan_heap(scan), candidate.tid, values, nulls)) return nullptr;
+    Datum made[INDEX_MAX_KEYS + fixed_columns];
+    bool made_nulls[INDEX_MAX_KEYS + fixed_columns];
+    made_nulls[0] = true;
+    made[1] = Float8GetDatum(candidate.value);
+    made_nulls[1] = state_of(scan)->now.null_distance;
+    const int keys = IndexRelationGetNumberOfKeyAttributes(scan->indexRelation);
+    for (int i = 0; i < included->included->natts; ++i) {
+        made[fixed_columns + i] = values[keys + i];
+        made_nulls[fixed_columns + i] = nulls[keys + i];
+    }
+    return heap_form_tuple(included->returned, made, made_nulls);
 }
 
 // Put the distance before the included columns.
@@ -144,10 +150,11 @@ void verify_included(IndexScanDesc scan, const Candidate& candidate, const Inclu
     bool our_nulls[INDEX_MAX_KEYS];
     bool right = fetch_row_values(scan_heap(scan), candidate.tid, values, nulls);
     index_deform_tuple(reinterpret_cast<IndexTuple>(included->stored), included->included, ours, our_nulls);
+    const int keys = IndexRelationGetNumberOfKeyAttributes(scan->indexRelation);
     for (int i = 0; right && i < included->included->natts; ++i) {
         const auto* attribute = TupleDescAttr(included->included, i);
-        right = nulls[i + 1] == our_nulls[i] &&
-                (our_nulls[i] || datum_image_eq(values[i + 1], ours[i], attribute->attbyval, attribute->attlen));
+        right = nulls[keys + i] == our_nulls[i] &&
+                (our_nulls[i] || datum_image_eq(values[keys + i], ours[i], attribute->attbyval, attribute->attlen));
     }
     if (right) return;
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),

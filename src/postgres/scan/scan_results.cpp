@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "postgres/am/attribute_code.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/scan_state.h"
@@ -225,6 +226,22 @@ Candidate* next_in_order(IndexScanDesc scan)
         if (!now.batch.items[number].unsettled) return &now.batch.items[number];
         settle(scan, number);
     }
+}
+
+void verify_passing(IndexScanDesc scan, Tid tid)
+{
+    const FilterKeys& filter = state_of(scan)->now.filter;
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    if (filter.words == nullptr || !fetch_row_values(scan_heap(scan), tid, values, nulls)) return;
+    AttributeCoder coder;
+    open_attribute_coder(scan->indexRelation, &coder);
+    uint64 attributes[most_filter_columns];
+    code_attributes(coder, values, nulls, attributes);
+    if (passes_keys(filter, attributes)) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned row (%u,%u), which does not pass its keys",
+                           RelationGetRelationName(scan->indexRelation), tid.block, tid.offset)));
 }
 
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate)

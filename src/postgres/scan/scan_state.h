@@ -4,6 +4,7 @@
 #include "postgres/am/methods.h"
 #include "postgres/am/tid_set.h"
 #include "postgres/client/index_state.h"
+#include "postgres/scan/filter_keys.h"
 #include "postgres/scan/heap_distance.h"
 #include "postgres/scan/limit_hint.h"
 #include "postgres/scan/prefetched_answers.h"
@@ -50,6 +51,7 @@ struct Progress {
     bool first_done;     // `returned` holds the rows offered so far
     Metric metric;
     uint32 dimensions;
+    FilterKeys filter;   // the scan's search keys
     RowView query;       // in the form of the SQL operator; without a row before the first tuple
     RowView sent;        // in the form that the engine takes
     uint32 wanted;       // rows that the next search is for
@@ -120,6 +122,8 @@ void take_results(IndexScanDesc scan, const SearchResults& found);
 // Chooses the rows of a batch of approximate results that may be emitted, once the next search is known. `by_codes`:
 // the search was a continuation.
 void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes);
+// Raises an error unless the candidate's heap row passes the predicate of the scan's keys.
+void verify_passing(IndexScanDesc scan, Tid tid);
 // Raises an error unless the candidate's distance is that of its heap row.
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 // The reader of the scan's table, opened with the first call.

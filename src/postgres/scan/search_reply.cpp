@@ -3,6 +3,10 @@
 
 #include <cmath>
 
+extern "C" {
+#include "lib/stringinfo.h"
+}
+
 namespace pgwarp
 {
 
@@ -31,6 +35,23 @@ SearchResults read_search_reply(const EngineReply& reply)
     out.results = reinterpret_cast<const Result*>(copy);
     if (out.header.has_places != 0) out.places = reinterpret_cast<const uint64*>(copy + (places_at - results_at));
     return out;
+}
+
+const char* name_ways(uint8 ways)
+{
+    struct NamedWay {
+        FilterWays way;
+        const char* name;
+    };
+    constexpr NamedWay named[] = {
+        {FilterWays::compared, "compared"}, {FilterWays::searched, "searched"}, {FilterWays::scanned, "scanned"}};
+    StringInfoData text;
+    initStringInfo(&text);
+    for (const NamedWay& one : named) {
+        if ((ways & static_cast<uint8>(one.way)) == 0) continue;
+        appendStringInfo(&text, "%s%s", text.len > 0 ? ", " : "", one.name);
+    }
+    return text.data;
 }
 
 DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width)

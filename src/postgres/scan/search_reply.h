@@ -17,6 +17,19 @@ struct SearchResults {
 // Parses a reply to a search with one query. The results are a palloc'ed copy. Raises an error for a malformed reply.
 SearchResults read_search_reply(const EngineReply& reply);
 
+// What searches with predicates told, for EXPLAIN.
+struct KeyedSearches {
+    uint64 passing_rows;  // of the search with the most
+    uint8 ways;           // FilterWays of all
+};
+// The names of a set of FilterWays, palloc'ed.
+const char* name_ways(uint8 ways);
+inline void note_keyed_search(KeyedSearches* noted, const SearchReply& reply)
+{
+    noted->passing_rows = Max(noted->passing_rows, reply.passing_rows);
+    noted->ways |= static_cast<uint8>(reply.filter_ways);
+}
+
 // A row's distance lies in [lower, upper].
 struct DistanceBounds {
     double lower;

@@ -21,9 +21,17 @@ struct UnplacedRows {
 namespace
 {
 
-void take_row(void* sort, const UnplacedRow& row)
+struct UnplacedTaker {
+    UnplacedSort* sort;
+    const FilterKeys* filter;
+};
+
+void take_row(void* state, const UnplacedRow& row)
 {
-    add_unplaced(static_cast<UnplacedSort*>(sort), row);
+    const auto* taker = static_cast<const UnplacedTaker*>(state);
+    const bool is_null = row.kind == UnplacedKind::null;
+    if (is_null ? taker->filter->placed_vectors : taker->filter->null_vectors) return;
+    if (passes_keys(*taker->filter, row.attributes)) add_unplaced(taker->sort, row);
 }
 
 bool has_unplaced(Relation index, const IndexState& state)
@@ -32,14 +40,15 @@ bool has_unplaced(Relation index, const IndexState& state)
     return state.unplaced_rows > 0 || read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
 }
 
-UnplacedSort* read_unplaced(Relation index)
+UnplacedSort* read_unplaced(Relation index, const FilterKeys& filter)
 {
     if (!has_unplaced(index, read_index_state(index))) return nullptr;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         UnplacedSort* sort = begin_unplaced_sort(work_mem, 0, nullptr);
+        UnplacedTaker taker = {sort, &filter};
         const DirectoryState state = read_directory_state(index);
-        if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, sort) == ReadResult::done) {
+        if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, &taker) == ReadResult::done) {
             perform_unplaced_sort(sort);
             return sort;
         }
@@ -52,7 +61,7 @@ UnplacedRows* open_unplaced(IndexScanDesc scan)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     state->unplaced = static_cast<UnplacedRows*>(palloc0(sizeof(UnplacedRows)));
-    state->unplaced->sort = read_unplaced(scan->indexRelation);
+    state->unplaced->sort = read_unplaced(scan->indexRelation, state->now.filter);
     MemoryContextSwitchTo(outer);
     return state->unplaced;
 }
@@ -83,8 +92,9 @@ void verify_unplaced(IndexScanDesc scan)
     bool nulls[INDEX_MAX_KEYS];
     if (!fetch_row_values(scan_heap(scan), tid, values, nulls)) return;
     double truth = std::numeric_limits<double>::quiet_NaN();
-    bool right = nulls[0] == (rows.kind == UnplacedKind::null);
-    if (right && !nulls[0] && !now.arbitrary) {
+    const bool is_null = nulls[vector_column(scan->indexRelation)];
+    bool right = is_null == (rows.kind == UnplacedKind::null);
+    if (right && !is_null && !now.arbitrary) {
         scanned_row_distance(scan, tid, &truth);
         right = std::isnan(truth);
     }

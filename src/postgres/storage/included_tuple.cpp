@@ -76,8 +76,7 @@ TupleDesc included_descriptor(Relation index)
 
 IndexTuple form_included(TupleDesc included, ItemPointer tid, const Datum* values, const bool* nulls)
 {
-    // The key column is the first, so included values begin at the second.
-    IndexTuple tuple = index_form_tuple(included, const_cast<Datum*>(values + 1), const_cast<bool*>(nulls + 1));
+    IndexTuple tuple = index_form_tuple(included, const_cast<Datum*>(values), const_cast<bool*>(nulls));
     if (IndexTupleSize(tuple) > max_included_bytes) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("included columns require %zu bytes, maximum size is %u",

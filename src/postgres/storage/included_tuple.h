@@ -22,7 +22,7 @@ bool has_included_columns(Relation index);
 // The descriptor of the included columns alone, palloc'ed.
 TupleDesc included_descriptor(Relation index);
 
-// Makes a row's tuple, palloc'ed, from the values and nulls of all columns of the index. Detoasts external values.
+// Makes a row's tuple, palloc'ed, from the values and nulls of its included columns. Detoasts external values.
 // Raises ERRCODE_PROGRAM_LIMIT_EXCEEDED when the tuple is too long.
 IndexTuple form_included(TupleDesc included, ItemPointer tid, const Datum* values, const bool* nulls);
 

@@ -19,11 +19,6 @@ const char* element_type_name(ElementType element)
     return element == ElementType::float16 ? vector_type_name<half_bits> : vector_type_name<float>;
 }
 
-int index_dimensions(Relation index)
-{
-    return TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
-}
-
 void refuse_different_dims(ElementType element, int a, int b)
 {
     if (element != ElementType::bit) refuse_different_dims(element_type_name(element), a, b);

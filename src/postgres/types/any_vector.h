@@ -8,8 +8,6 @@ namespace pgwarp
 
 // Returns "vector", "halfvec" or "bit".
 const char* element_type_name(ElementType element);
-// Returns the dimensions of an index's column as SQL counts them: n for bit(n).
-int index_dimensions(Relation index);
 // Raises 22000 "different vector dimensions %d and %d" or "different bit lengths %d and %d".
 [[noreturn]] void refuse_different_dims(ElementType element, int a, int b);
 

@@ -105,10 +105,9 @@ private:
                                         std::uint32_t after_row, ThreadPool& pool) const
     {
         const std::vector<double> common = count_common(batch.lists.row(query));
-        const auto result_at = [&common](std::size_t row) {
-            return RowResult{-common[row], static_cast<std::uint32_t>(row)};
-        };
-        return scan_in_order(common.size(), batch, after_distance, after_row, result_at, pool);
+        return scan_in_order(
+            common.size(), batch, after_distance, after_row, row_itself,
+            [&common](std::size_t row) { return -common[row]; }, pool);
     }
 
     StoredLists lists_;

@@ -1,0 +1,96 @@
+// Sorting by one attribute, and binary searches in the order.
+#include "engine/filter/column_order.h"
+
+#include <algorithm>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t sample_step = 64;
+constexpr std::size_t fewest_sorted = 16384;  // rows that a thread sorts at a time
+
+struct CodedRow {
+    std::uint64_t code;
+    std::uint32_t row;
+};
+
+bool operator<(const CodedRow& a, const CodedRow& b)
+{
+    return a.code != b.code ? a.code < b.code : a.row < b.row;
+}
+
+// Sorts pieces, then merges pairs of neighbours until one is left.
+void sort_rows(std::vector<CodedRow>& rows, ThreadPool& pool)
+{
+    std::size_t piece = std::max(fewest_sorted, (rows.size() + pool.threads() - 1) / pool.threads());
+    const auto at = [&](std::size_t place) {
+        return rows.begin() + static_cast<std::ptrdiff_t>(std::min(place, rows.size()));
+    };
+    pool.parallel_for(rows.size(), piece, [&](std::size_t begin, std::size_t end) { std::sort(at(begin), at(end)); });
+    for (; piece < rows.size(); piece *= 2) {
+        pool.parallel_for(rows.size(), 2 * piece, [&](std::size_t begin, std::size_t end) {
+            std::inplace_merge(at(begin), at(begin + piece), at(end));
+        });
+    }
+}
+
+}  // namespace
+
+ColumnOrder::ColumnOrder(std::span<const std::uint64_t> attributes, std::size_t columns, std::size_t column,
+                         ThreadPool& pool)
+    : attributes_(attributes), columns_(columns), column_(column)
+{
+    std::vector<CodedRow> coded(attributes.size() / columns);
+    for (std::size_t row = 0; row < coded.size(); ++row)
+        coded[row] = {attributes[row * columns + column], static_cast<std::uint32_t>(row)};
+    sort_rows(coded, pool);
+    rows_.reserve(coded.size());
+    for (const CodedRow& one : coded) {
+        if (rows_.size() % sample_step == 0) samples_.push_back(one.code);
+        rows_.push_back(one.row);
+    }
+}
+
+// The first place whose code is above the given one, or not below it where equal_too.
+std::size_t ColumnOrder::first_above(std::uint64_t code, bool equal_too) const
+{
+    const auto is_before = [&](std::uint64_t other) { return equal_too ? other < code : other <= code; };
+    const auto sample = std::partition_point(samples_.begin(), samples_.end(), is_before);
+    // The place lies behind the sample before, and not behind this one.
+    const auto number = static_cast<std::size_t>(sample - samples_.begin());
+    std::size_t begin = number == 0 ? 0 : (number - 1) * sample_step;
+    std::size_t end = std::min(number * sample_step, rows_.size());
+    while (begin < end) {
+        const std::size_t middle = begin + (end - begin) / 2;
+        if (is_before(code_at(middle))) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return end;
+}
+
+std::span<const std::uint32_t> ColumnOrder::rows_of(const CodeRange& range) const
+{
+    const std::size_t begin = first_above(range.first, true);
+    const std::size_t end = first_above(range.last, false);
+    return std::span(rows_).subspan(begin, end - begin);
+}
+
+std::uint64_t ColumnOrder::count(const PredicateTerm& term) const
+{
+    std::uint64_t rows = 0;
+    for (std::size_t i = 0; i < term.range_count(); ++i) rows += rows_of(term.range(i)).size();
+    return rows;
+}
+
+std::uint64_t ColumnOrder::memory_bytes() const
+{
+    return rows_.size() * sizeof(std::uint32_t) + samples_.size() * sizeof(std::uint64_t);
+}
+
+}  // namespace pgwarp

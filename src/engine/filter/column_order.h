@@ -1,0 +1,37 @@
+// The rows of an index in the order of one attribute: how many rows have codes of a range, and which.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "numeric/parallel.h"
+#include "protocol/predicates.h"
+
+namespace pgwarp
+{
+
+class ColumnOrder
+{
+public:
+    // attributes [rows][columns]; they outlive this.
+    ColumnOrder(std::span<const std::uint64_t> attributes, std::size_t columns, std::size_t column, ThreadPool& pool);
+
+    // The rows whose codes lie in the range, by (code, row).
+    std::span<const std::uint32_t> rows_of(const CodeRange& range) const;
+    // The number of rows of a term.
+    std::uint64_t count(const PredicateTerm& term) const;
+    std::uint64_t memory_bytes() const;
+
+private:
+    std::uint64_t code_at(std::size_t place) const { return attributes_[rows_[place] * columns_ + column_]; }
+    std::size_t first_above(std::uint64_t code, bool equal_too) const;
+
+    std::span<const std::uint64_t> attributes_;
+    std::size_t columns_;
+    std::size_t column_;
+    std::vector<std::uint32_t> rows_;
+    std::vector<std::uint64_t> samples_;  // the code of every sample_step-th place, so that a search reads few rows
+};
+
+}  // namespace pgwarp

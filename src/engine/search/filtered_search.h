@@ -1,0 +1,77 @@
+// Searches of queries with predicates, among the rows of an index and of its delta. For each query one of these ways is
+// taken, by cost: the rows that pass are compared, or the method's own search tests rows on its way. Where that finds
+// fewer rows than pass, those are compared after all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/filter/filter_index.h"
+#include "engine/filter/query_predicates.h"
+#include "engine/mirror/mirror.h"
+#include "engine/search/delta_search.h"
+#include "engine/search/search.h"
+
+namespace pgwarp
+{
+
+class FilteredSearch
+{
+public:
+    // The arguments outlive this. batch: all queries; k and effort are those of each search.
+    FilteredSearch(Mirror& mirror, const MirrorSnapshot& snapshot, const QueryPredicates& predicates,
+                   const SearchBatch& batch, ThreadPool& pool);
+
+    // results[i] gets the k nearest rows of the index for query i.
+    void search(std::uint32_t k, std::int64_t effort, std::vector<std::vector<RowResult>>& results);
+    // results[i] gets the k first rows after one in the order of continuations.
+    void search_after(std::uint32_t k, const RowResult& after, std::vector<std::vector<RowResult>>& results);
+    // found[i] gets the k nearest delta rows for query i.
+    void search_delta(std::uint32_t k, std::vector<std::vector<Found>>& found);
+
+    // How each query was answered by all these searches.
+    std::vector<FilterOutcome> outcomes() const;
+
+private:
+    using Numbers = std::vector<std::uint32_t>;
+    // Queries of equal predicates.
+    struct Group {
+        std::span<const std::uint64_t> predicate;  // empty: all rows pass
+        Numbers queries;
+        PassCount count;                 // by which ways are chosen
+        std::uint64_t passing_rows = 0;  // of the index; known once these were compared
+        std::uint64_t delta_rows = 0;    // of the delta, that pass
+        FilterWays ways = FilterWays::none;
+    };
+    // Some queries of a group.
+    struct Task {
+        Group* group;
+        Numbers queries;
+    };
+    using Results = std::vector<std::vector<RowResult>>;
+
+    void make_groups(const QueryPredicates& predicates);
+    void search_with_filters(const SearchBatch& batch, Results& results);
+    void search_by_groups(const SearchBatch& batch, Results& results);
+    void take_far_queries(const SearchBatch& batch, std::vector<Task>& far);
+    Numbers numbers_of(std::span<const Task> tasks) const;
+    std::vector<Task> unfinished(const SearchBatch& batch, const Results& results);
+    void compare(const SearchBatch& batch, const RowResult& after, std::vector<Task>& tasks, Results& results);
+    void compare_lists(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks, Results& results);
+    void scan(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks, Results& results);
+
+    Mirror& mirror_;
+    const MirrorSnapshot& snapshot_;
+    const SearchBatch& batch_;
+    ThreadPool& pool_;
+    std::vector<Group> groups_;
+    std::vector<std::uint32_t> group_of_;  // of each query
+    std::vector<Task> searched_;           // by the method's own search, in the present search
+};
+
+// Estimated float operations of a query with this predicate.
+double filtered_cost(Mirror& mirror, std::span<const std::uint64_t> predicate, const SearchBatch& query);
+
+}  // namespace pgwarp

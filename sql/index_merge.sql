@@ -26,7 +26,7 @@ CREATE FUNCTION healthy(index regclass) RETURNS text LANGUAGE sql AS
 	$$SELECT format('%s live, %s dead', live_rows, dead_rows) FROM pgwarp_check(index, true)$$;
 CREATE VIEW states AS SELECT i.indexrelid::regclass AS index, state(i.indexrelid), healthy(i.indexrelid)
 	FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-	WHERE i.indrelid = 't'::regclass AND a.amname IN ('exact', 'ivfadc', 'pqtree') ORDER BY 1::text;
+	WHERE i.indrelid = 't'::regclass AND a.amname IN ('exact', 'ivfadc', 'pqtree') ORDER BY i.indexrelid;
 SELECT * FROM states;
 CALL pgwarp_merge('t_exact');
 CALL pgwarp_merge('t_half');

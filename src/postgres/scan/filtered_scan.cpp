@@ -119,9 +119,7 @@ void choose_next_search(IndexScanDesc scan)
     const FilteredScan* filter = state_of(scan)->hint.filter;
     Progress& now = state_of(scan)->now;
     if (filter == nullptr || !filter->merges || now.exact) return;
-    // The filter sorts new rows among those that it holds, so the scan may offer rows that are nearer than earlier
-    // ones.
-    now.floor = now.ceiling = now.boundary = lowest;
+    restart_order(scan);
     if (now.continuation) return;  // a continuation goes on in the order of codes
     const int64 missing = limit_hint_rows(state_of(scan)->hint) - static_cast<int64>(filter->passed);
     const uint32 needed = rows_for_filter(*filter, Max(int64{1}, missing), now.offered);

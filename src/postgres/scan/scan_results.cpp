@@ -1,6 +1,7 @@
 // Turns the engine's results into rows in order of distance.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "postgres/am/attribute_code.h"
 #include "postgres/scan/filtered_scan.h"
@@ -15,6 +16,7 @@ namespace
 {
 
 constexpr Size fewest_gathered = 4096;
+constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 // Order by value, ties by heap address.
 int compare_candidates(const void* a, const void* b)
@@ -171,6 +173,16 @@ void sort_candidates(CandidateList* list)
             return;
         }
     }
+}
+
+void restart_order(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    now.floor = now.boundary = lowest;
+    // Held rows were compared with the rows of earlier searches only. A later row may lie on either side of one that
+    // is within its bounds.
+    now.ceiling = lowest;
+    for (uint32 i = 0; i < now.held.count; ++i) now.ceiling = Max(now.ceiling, now.held.items[i].value);
 }
 
 void take_results(IndexScanDesc scan, const SearchResults& found)

@@ -62,7 +62,7 @@ struct Progress {
     SearchCursor cursor;
     double within;   // the largest distance of interest; infinity where the method takes no bound
     double floor;    // lower bound of later rows: the largest value made ready
-    double ceiling;  // largest upper value emitted
+    double ceiling;  // largest upper value emitted, and at least that of every held row
     CandidateList batch;
     double boundary;     // no row that wasn't offered yet has a smaller value
     CandidateList held;  // rows with exact distances, as a heap with the nearest first
@@ -116,6 +116,9 @@ void choose_next_search(IndexScanDesc scan);
 void describe_row(IndexScanDesc scan, const Candidate& candidate);
 
 // scan_results.cpp
+// Lets the rows of the next search be nearer than earlier ones: the KnnFilter above the scan sorts them. Rows that are
+// held keep their order among the new ones.
+void restart_order(IndexScanDesc scan);
 // Turns the results of a search into the next batch, in order of value, without rows that were offered before. The
 // batch keeps rows of approximate results that were not emitted yet.
 void take_results(IndexScanDesc scan, const SearchResults& found);

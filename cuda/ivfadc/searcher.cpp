@@ -33,7 +33,7 @@ public:
     std::int64_t filtered_effort(std::int64_t effort, double pass_rate) const override
     {
         const double most = static_cast<double>(mirror_.lists());
-        return static_cast<std::int64_t>(std::min(std::ceil(static_cast<double>(effort) / std::sqrt(pass_rate)), most));
+        return static_cast<std::int64_t>(std::min(std::ceil(static_cast<double>(effort) / pass_rate), most));
     }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {

@@ -26,7 +26,8 @@ constexpr std::size_t default_ef = 64;  // of an index without calibration
 constexpr std::size_t worth_comparing =
     8;  // live rows are all compared up to this multiple of the rows that a search compared
 constexpr std::size_t most_for_passing = 2;  // rows that a filtered search compares, for each that passes
-constexpr double traversal_overhead = 2;     // times the comparisons that a filtered search makes
+constexpr double traversal_overhead = 4;     // times the comparisons that a filtered search makes
+constexpr double slow_kept = 400;            // rows in order that double the time of each
 constexpr double unseen_share = 0.4;         // about the share of a row's neighbours that were not visited before
 
 struct DeadCount {
@@ -348,15 +349,14 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
         [&](std::size_t row) { return stored_->value(query, static_cast<std::uint32_t>(row)); }, pool);
 }
 
-// Fewer rows are kept than without a filter, for each that passes, but all that are passed through are compared.
+// All rows that are passed through are compared, and kept in order: the more, the longer each takes.
 double GraphSearcher::filtered_cost(const SearchBatch& batch, double pass_rate) const
 {
     const auto ef = static_cast<double>(ef_of(batch));
-    const double wanted = std::min(ef, static_cast<double>(batch.k));
-    const double kept = (wanted + (ef - wanted) * std::sqrt(pass_rate)) / pass_rate;
+    const double kept = filtered_limit(ef, std::min(ef, static_cast<double>(batch.k)), pass_rate) / pass_rate;
     const double unseen = unseen_share * static_cast<double>(options_.degree);
-    const double compared = static_cast<double>(seeds_.size()) + unseen * kept;
-    return traversal_overhead * 2 * std::min(compared, static_cast<double>(rows_)) * static_cast<double>(dimensions_);
+    const double compared = std::min(static_cast<double>(seeds_.size()) + unseen * kept, static_cast<double>(rows_));
+    return traversal_overhead * (1 + kept / slow_kept) * 2 * compared * static_cast<double>(dimensions_);
 }
 
 void GraphSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,

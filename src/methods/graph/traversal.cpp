@@ -48,9 +48,9 @@ void BestRows::insert(float score, std::uint32_t row, bool dead)
 
 void BestRows::adapt_limit()
 {
-    const double rate = static_cast<double>(counted_) / static_cast<double>(entries_.size());
-    const double room = static_cast<double>(most_ - wanted_) * std::sqrt(rate);
-    limit_ = std::max<std::size_t>(wanted_ + static_cast<std::size_t>(std::ceil(room)), 1);
+    const double share = static_cast<double>(counted_) / static_cast<double>(entries_.size());
+    const double limit = filtered_limit(static_cast<double>(most_), static_cast<double>(wanted_), share);
+    limit_ = std::max<std::size_t>(static_cast<std::size_t>(std::ceil(limit)), 1);
 }
 
 bool BestRows::lacks_live(double rate) const

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -63,9 +64,8 @@ public:
         most_ = 0;
         entries_.clear();
     }
-    // The same for rows that pass a filter as live ones, the `wanted` nearest of which are wanted. Of a share p of all
-    // rows, those are spread among wanted / p rows, of which a search reaches the nearest with less room: sqrt(p) of
-    // the room beyond `wanted`. p is that of the rows kept now, those near the query.
+    // The same for rows that pass a filter as live ones, the `wanted` nearest of which are wanted. The limit is
+    // filtered_limit() by the share of the rows kept now, those near the query.
     void begin_filtered(std::size_t limit, std::size_t wanted)
     {
         begin(limit, std::numeric_limits<std::size_t>::max());
@@ -111,6 +111,14 @@ private:
     std::size_t wanted_ = 0;  // with a filter
     std::vector<Entry> entries_;
 };
+
+// The number of rows that a search keeps of a share of all rows, to find the nearest `wanted` of these, where `ef`
+// suffice without a filter. They are spread among wanted / share rows, over more clusters the smaller the share. A
+// search for so many needs less room for each than one for few, sqrt(share) of it, but some to reach other clusters.
+inline double filtered_limit(double ef, double wanted, double share)
+{
+    return wanted + (ef - wanted) * std::sqrt(share) + 3 * wanted * (1 - share) * (1 - share);
+}
 
 // The scores that a search compares.
 class Scorer

@@ -31,13 +31,13 @@ public:
     void end_usual() { usual_ = scanned_; }
     std::size_t scanned() const { return scanned_; }
     std::size_t usual() const { return usual_; }
-    // Whether scanned * sqrt(share that passes) is the number of rows that a search without a filter scans.
+    // Whether as many rows that pass were scanned as a search without a filter scans in all: the fewer pass, the more,
+    // up to twice as many, because the wanted ones lie in more lists.
     bool has_enough() const
     {
-        const auto usual = static_cast<double>(usual_);
-        return static_cast<double>(scanned_) * static_cast<double>(passed_) >= usual * usual;
+        const double rate = static_cast<double>(passed_) / std::max(static_cast<double>(scanned_), 1.0);
+        return static_cast<double>(passed_) >= static_cast<double>(usual_) * (2 - std::min(rate, 1.0));
     }
-
     // Whether far fewer rows pass than of all. Then those lie far from the query, and which lists hold the nearest is
     // hard to tell.
     bool has_too_few() const

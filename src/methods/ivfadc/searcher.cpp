@@ -23,6 +23,7 @@ namespace
 constexpr std::size_t rank_grain = 8;           // candidates that a thread ranks at a time
 constexpr std::size_t prefetched = 3;           // candidates prefetched while one is ranked
 constexpr std::size_t scanned_for_passing = 4;  // rows that a filtered search scans, for each that passes
+constexpr double scan_overhead = 12;            // of the time of an operation, where certain rows are compared
 constexpr double fan_out_cost = 2e6;            // float operations from which one query is spread over threads
 
 // Probes the nearest lists, scores their rows by bytes or in their stored form, and ranks the best by the store's
@@ -79,7 +80,9 @@ public:
     bool takes_filters() const override { return true; }
     double filtered_cost(const SearchBatch& batch, double pass_rate) const override
     {
-        return std::min(cost_of(probes_of(batch)) / std::sqrt(pass_rate), cost_of(lists_.lists()));
+        const double lists = static_cast<double>(lists_.lists());
+        const double probes = std::min(static_cast<double>(probes_of(batch)) * (2 - pass_rate) / pass_rate, lists);
+        return scan_overhead * cost_of(static_cast<std::size_t>(std::ceil(probes)));
     }
     bool compares_certain_rows() const override { return keeps_positions_; }
     void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
@@ -351,9 +354,8 @@ std::vector<RowResult> IvfadcSearcher::rank(const PreparedQuery& query, const st
     return first.take_sorted();
 }
 
-// Scans lists, nearest first. Of rows of which a share p passes a filter, the nearest are spread among 1 / p times as
-// many rows; of these, lists hold the nearest with fewer probes: sqrt(1 / p) times the usual ones, with the p of the
-// lists so far. False: comparing the rows that pass promises more.
+// Scans lists, nearest first, until these hold as many rows that pass as the usual lists hold rows. False: comparing
+// the rows that pass promises more.
 bool IvfadcSearcher::scan_filtered(const SearchBatch& batch, std::size_t number, const PreparedQuery& query,
                                    TopK& best) const
 {
@@ -361,8 +363,8 @@ bool IvfadcSearcher::scan_filtered(const SearchBatch& batch, std::size_t number,
     const RowFilter& filter = batch.filters[number];
     const std::size_t usual = probes_of(batch);
     const double rate = static_cast<double>(std::max<std::uint64_t>(filter.passing, 1)) / static_cast<double>(rows_);
-    std::size_t asked = std::min(
-        lists_.lists(), 1 + static_cast<std::size_t>(2 * static_cast<double>(usual) / std::sqrt(std::min(rate, 1.0))));
+    std::size_t asked =
+        std::min(lists_.lists(), 1 + static_cast<std::size_t>(2 * static_cast<double>(usual) / std::min(rate, 1.0)));
     std::vector<Candidate> probes = std::move(nearest_lists(query.query, {&asked, 1}, caller_alone()).front());
     FilteredScan scan(filter, rows_);
     for (std::size_t i = 0;; ++i) {

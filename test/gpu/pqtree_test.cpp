@@ -317,6 +317,15 @@ TEST_P(PqtreeOnDevice, RefusesImpossibleCodes)
     }
 }
 
+std::unique_ptr<Searcher> load_on_device(const Index& index, ThreadPool& pool)
+{
+    auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
+                                                index.builder->arrays(), shared_context());
+    index.write_to(*searcher);
+    searcher->finish_load(pool);
+    return searcher;
+}
+
 // Blocks of few queries are larger, and several share a query.
 TEST(PqtreeSearch, AnswersTheSameInEveryBatch)
 {
@@ -325,10 +334,7 @@ TEST(PqtreeSearch, AnswersTheSameInEveryBatch)
     const std::vector<float> rows = random_rows(30000, dimensions, 31);
     const std::vector<float> queries = random_rows(1000, dimensions, 32);
     const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 16}, {"k2", 8}}), pool);
-    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                      index.builder->arrays(), shared_context());
-    index.write_to(*searcher);
-    searcher->finish_load(pool);
+    const auto searcher = load_on_device(index, pool);
     const auto search = [&](std::size_t count, std::uint32_t k) {
         SearchBatch batch;
         batch.queries = std::span(queries).first(count * dimensions);
@@ -360,10 +366,7 @@ TEST(PqtreeSearch, CombinesEqualLeaves)
     for (const std::int64_t parts : {1, 2, 3, 4}) {
         const Index index(Method::pqtree, Metric::l2, dimensions, rows,
                           make_list({{"parts", parts}, {"k1", 4}, {"k2", 2}, {"line_parts", 12}}), pool);
-        const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                          index.builder->arrays(), shared_context());
-        index.write_to(*searcher);
-        searcher->finish_load(pool);
+        const auto searcher = load_on_device(index, pool);
         SearchBatch batch;
         batch.queries = queries;
         batch.count = 200;
@@ -388,10 +391,7 @@ TEST(PqtreeSearch, TakesAllOfTheSharedMemory)
     const std::vector<float> rows = random_rows(4000, dimensions, 21);
     const Index index(Method::pqtree, Metric::l2, dimensions, rows,
                       make_list({{"k1", 128}, {"k2", 8}, {"line_parts", 150}}), pool);
-    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                      index.builder->arrays(), shared_context());
-    index.write_to(*searcher);
-    searcher->finish_load(pool);
+    const auto searcher = load_on_device(index, pool);
     SearchBatch batch;
     batch.queries = std::span(rows).first(dimensions);
     batch.count = 1;
@@ -414,10 +414,7 @@ TEST(PqtreeSearch, RanksRowsThatAreVeryNear)
     const std::vector<float> rows = random_rows(500, dimensions, 22, 1e-22F);
     const std::vector<float> queries = random_rows(20, dimensions, 23, 1e-22F);
     const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"refine", full}}), pool);
-    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                      index.builder->arrays(), shared_context());
-    index.write_to(*searcher);
-    searcher->finish_load(pool);
+    const auto searcher = load_on_device(index, pool);
     SearchBatch batch;
     batch.queries = queries;
     batch.count = 20;
@@ -439,10 +436,7 @@ TEST(PqtreeSearch, OrdersSmallVectorsByLineCodes)
     const std::vector<float> rows = random_rows(3000, dimensions, 41, 1e-18F);
     const std::vector<float> queries = random_rows(50, dimensions, 42, 1e-18F);
     const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 8}, {"k2", 4}}), pool);
-    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                      index.builder->arrays(), shared_context());
-    index.write_to(*searcher);
-    searcher->finish_load(pool);
+    const auto searcher = load_on_device(index, pool);
     SearchBatch batch;
     batch.queries = queries;
     batch.count = 50;
@@ -466,13 +460,7 @@ TEST(PqtreeSearch, HasNoRoomForLinesTooLongForFloats)
     ThreadPool pool(0);
     const std::vector<float> rows = random_rows(1000, dimensions, 43, 1e18F);
     const Index index(Method::pqtree, Metric::l2, dimensions, rows, make_list({{"k1", 8}, {"k2", 4}}), pool);
-    const auto searcher = cuda::pqtree::make_searcher(index.shape, index.builder->effective_options(),
-                                                      index.builder->arrays(), shared_context());
-    const auto load = [&] {
-        index.write_to(*searcher);
-        searcher->finish_load(pool);
-    };
-    EXPECT_THROW(load(), std::bad_alloc);
+    EXPECT_THROW(load_on_device(index, pool), std::bad_alloc);
 }
 
 INSTANTIATE_TEST_SUITE_P(

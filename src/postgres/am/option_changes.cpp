@@ -2,6 +2,7 @@
 #include "postgres/am/option_changes.h"
 
 #include "postgres/am/element_type.h"
+#include "postgres/am/index_columns.h"
 #include "postgres/am/index_options.h"
 
 extern "C" {
@@ -92,7 +93,7 @@ bool is_own_index(Oid relation)
 }
 
 // An index that ALTER TABLE keeps, because the new type of its column stores values as the old one did, is made without
-// a build. So the column is checked here: one without dimensions could be neither searched nor built again. Rows that
+// a build. So its columns are checked here: one without dimensions could be neither searched nor built again. Rows that
 // are lists have no dimensions.
 void check_creation(Oid relation)
 {
@@ -100,6 +101,7 @@ void check_creation(Oid relation)
     // index_create() does the same next.
     CommandCounterIncrement();
     Relation index = index_open(relation, NoLock);
+    check_index_columns(index);
     if (!is_list(index_element_type(index))) index_shape(index);
     index_close(index, NoLock);
 }

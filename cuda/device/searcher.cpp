@@ -216,7 +216,7 @@ Tombstones DeviceSearcher::make_tombstones(RowBitmap dead, const Context::Lease&
 void DeviceSearcher::drop_unused(const SearchBatch& batch) const
 {
     workspaces_.drop_idle();
-    dead_.drop_before(batch.dead_version);
+    dead_.drop_others(batch.dead_version);
 }
 
 Chunk DeviceSearcher::begin_chunk(const ChunkPlan& plan, const float* queries, Workspace& workspace,

@@ -152,7 +152,7 @@ protected:
     Workspaces& workspaces() const { return workspaces_; }
 
 private:
-    // Frees idle workspaces, and tombstones of versions before the batch's.
+    // Frees idle workspaces, and tombstones of other versions than the batch's.
     void drop_unused(const SearchBatch& batch) const;
     // Returns null where no row is dead.
     OfBitmap<Tombstones>::Use dead_rows(const SearchBatch& batch) const;

@@ -2,7 +2,10 @@
 // version, so that no search compares all words of a bitmap to find it unchanged.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,12 +31,14 @@ std::vector<std::uint32_t> rows_outside(RowBitmap bitmap, std::size_t count);
 // Returns a version larger than all earlier ones of this process; never 0.
 std::uint64_t new_bitmap_version();
 
-// Caches a value derived from a bitmap, until one of a later version is made. Thread-safe.
+// Caches values derived from bitmaps, those of the versions that were asked for last: searches with predicates use many
+// bitmaps in turns, beside that of the dead rows. Thread-safe.
 template <class Made>
 class OfBitmap
 {
 public:
     using Use = std::shared_ptr<const Made>;  // the reader holds it while it reads
+    static constexpr std::size_t most_kept = 8;
 
     // Returns the cached value of this version, or else that of make(). Version 0 is never cached.
     template <class Make>
@@ -44,36 +49,47 @@ public:
         const std::lock_guard alone(making_);
         if (Use known = find(version)) return known;
         Use made = std::make_shared<const Made>(make());
-        Use older;  // outlives the lock: it may free device memory
+        Use oldest;  // outlives the lock: it may free device memory
         const std::lock_guard lock(mutex_);
-        // A search that began before others may still have an earlier version.
-        if (version > version_) {
-            older = std::exchange(made_, made);
-            version_ = version;
+        if (kept_.size() == most_kept) {
+            oldest = std::move(kept_.back().made);
+            kept_.pop_back();
         }
+        kept_.insert(kept_.begin(), {version, made});
         return made;
     }
 
-    // Drops a value of an earlier version, for callers without memory for the one of `version`. Its last reader frees
-    // it. Does not wait for a running make().
-    void drop_before(std::uint64_t version)
+    // Drops the values of other versions, for callers without memory for the one of `version`. Their last readers free
+    // them. Does not wait for a running make().
+    void drop_others(std::uint64_t version)
     {
-        Use older;  // outlives the lock
+        std::vector<Kept> others;  // outlives the lock
         const std::lock_guard lock(mutex_);
-        if (version_ < version) older = std::exchange(made_, nullptr);
+        const auto first_other = std::stable_partition(kept_.begin(), kept_.end(),
+                                                       [version](const Kept& one) { return one.version == version; });
+        others.assign(std::make_move_iterator(first_other), std::make_move_iterator(kept_.end()));
+        kept_.erase(first_other, kept_.end());
     }
 
 private:
+    struct Kept {
+        std::uint64_t version;
+        Use made;
+    };
+
     Use find(std::uint64_t version)
     {
         const std::lock_guard lock(mutex_);
-        return version == version_ ? made_ : nullptr;
+        const auto known =
+            std::find_if(kept_.begin(), kept_.end(), [version](const Kept& one) { return one.version == version; });
+        if (known == kept_.end()) return nullptr;
+        std::rotate(kept_.begin(), known, known + 1);
+        return kept_.front().made;
     }
 
     std::mutex making_;  // held by the one thread that makes a value
     std::mutex mutex_;
-    std::uint64_t version_ = 0;
-    Use made_;
+    std::vector<Kept> kept_;  // the one that was asked for last comes first
 };
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// Forms of bitmaps of dead rows on a device: that of an earlier bitmap makes room for its successor.
+// Forms of bitmaps of dead rows on a device: those of other bitmaps make room.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -42,43 +42,48 @@ protected:
     const std::uint64_t later = new_bitmap_version();
 };
 
-TEST_F(FormOfBitmap, OfAnEarlierVersionMakesRoom)
+TEST_F(FormOfBitmap, OfAnotherVersionMakesRoom)
 {
     get(earlier);
     EXPECT_THROW(get(later), std::bad_alloc);
-    kept.drop_before(later);
+    kept.drop_others(later);
     EXPECT_EQ(taken, 0);
     EXPECT_NE(get(later), nullptr);
     EXPECT_EQ(taken, 1);
 }
 
-TEST_F(FormOfBitmap, OfTheSameVersionOrALaterOneStays)
+// Either way: bitmaps of predicates follow that of the dead rows and don't replace it.
+TEST_F(FormOfBitmap, OfALaterVersionMakesRoomToo)
+{
+    get(later);
+    EXPECT_THROW(get(earlier), std::bad_alloc);
+    kept.drop_others(earlier);
+    EXPECT_NE(get(earlier), nullptr);
+    EXPECT_EQ(taken, 1);
+}
+
+TEST_F(FormOfBitmap, OfTheSameVersionStays)
 {
     const Form* made = get(later).get();
-    kept.drop_before(later);
-    kept.drop_before(earlier);
-    kept.drop_before(0);
+    kept.drop_others(later);
     EXPECT_EQ(get(later).get(), made);
+}
+
+TEST_F(FormOfBitmap, OfEveryVersionGoesForABitmapWithoutOne)
+{
+    get(later);
+    kept.drop_others(0);
+    EXPECT_EQ(taken, 0);
 }
 
 TEST_F(FormOfBitmap, StaysWhileItIsRead)
 {
     {
         const OfBitmap<Form>::Use use = get(earlier);
-        kept.drop_before(later);
+        kept.drop_others(later);
         EXPECT_EQ(taken, 1);
     }
     EXPECT_EQ(taken, 0);
-}
-
-// A search that began before is answered, and keeps no form for which the later version then lacks room.
-TEST_F(FormOfBitmap, ThatWasDroppedIsNotKeptAgain)
-{
-    get(earlier);
-    kept.drop_before(later);
-    EXPECT_NE(get(earlier), nullptr);
-    EXPECT_EQ(taken, 0);
-    EXPECT_NE(get(later), nullptr);
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ TEST(OfBitmap, WithoutVersionIsMadeAnewEachTime)
     EXPECT_EQ(*kept.get(0, [&] { return ++made; }), 2);
 }
 
+// A search that began before others may still have an earlier version.
 TEST(OfBitmap, EarlierVersionDoesNotDriveOutALaterOne)
 {
     OfBitmap<int> kept;
@@ -45,6 +46,23 @@ TEST(OfBitmap, EarlierVersionDoesNotDriveOutALaterOne)
     kept.get(later, [] { return 2; });
     EXPECT_EQ(*kept.get(earlier, [] { return 1; }), 1);
     EXPECT_EQ(*kept.get(later, [] { return 3; }), 2);
+}
+
+// As searches with some predicates and searches without take turns.
+TEST(OfBitmap, VersionsInTurnsAreMadeOnce)
+{
+    OfBitmap<int> kept;
+    std::vector<std::uint64_t> versions(OfBitmap<int>::most_kept);
+    for (std::uint64_t& version : versions) version = new_bitmap_version();
+    int made = 0;
+    for (int turn = 0; turn < 3; ++turn)
+        for (std::size_t i = 0; i < versions.size(); ++i)
+            EXPECT_EQ(*kept.get(versions[i], [&] { return made++; }), static_cast<int>(i));
+    // The one that was asked for longest ago makes room.
+    kept.get(versions[0], [&] { return made++; });
+    EXPECT_EQ(*kept.get(new_bitmap_version(), [&] { return made++; }), static_cast<int>(versions.size()));
+    EXPECT_EQ(*kept.get(versions[0], [] { return -1; }), 0);
+    EXPECT_EQ(*kept.get(versions[1], [] { return -1; }), -1);
 }
 
 TEST(OfBitmap, WhatIsInUseStays)

@@ -106,6 +106,8 @@ public:
     }
 
     double search_cost(const SearchBatch& batch) const override;
+    bool finds_all() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
     ExactStatistics statistics() const

@@ -94,6 +94,8 @@ public:
     }
     ResultKind result_kind() const override { return ResultKind::exact; }
 
+    bool finds_all() const override { return true; }
+    double filtered_cost(const SearchBatch& batch, double) const override { return search_cost(batch); }
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
     {

@@ -1,0 +1,106 @@
+// Searches with predicates on the device: only rows that pass, all that are wanted, in order; exact ones as a scan of
+// all rows finds them, the others with the CPU's recall.
+#include <memory>
+
+#include "device/context.h"
+#include "filtered_kinds.h"
+#include "methods.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+// The CPU serves the others.
+std::vector<FilteredKind> device_kinds()
+{
+    std::vector<FilteredKind> kinds = filtered_kinds();
+    std::erase_if(kinds, [](const FilteredKind& kind) {
+        return kind.element == ElementType::bit || kind.element == ElementType::minhash_set ||
+               kind.element == ElementType::bag;
+    });
+    return kinds;
+}
+
+class DeviceFilteredSearches : public FilteredSearchTest
+{
+protected:
+    DeviceFilteredSearches() { cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0)); }
+    ~DeviceFilteredSearches() override { cuda::contexts().clear(); }
+    static const MethodFactory* device() { return cuda::find_method(GetParam().method); }
+
+    // The share of the k nearest rows that were found.
+    static double recall(const Filtered& index, const SearchAnswer& answer, const RowView& queries, std::size_t k,
+                         const Predicate& predicate)
+    {
+        std::size_t wanted = 0;
+        std::size_t right = 0;
+        std::size_t at = 0;
+        for (std::size_t q = 0; q < queries.count; ++q) {
+            const auto truth = index.truth(queries.row(q), k, predicate);
+            std::set<std::size_t> nearest;
+            for (const auto& [distance, row] : truth) nearest.insert(row);
+            wanted += nearest.size();
+            for (const std::size_t end = at + answer.counts[q]; at < end; ++at)
+                right += nearest.count(Filtered::row_of(answer.results[at].tid));
+        }
+        return static_cast<double>(right) / static_cast<double>(wanted);
+    }
+};
+
+TEST_P(DeviceFilteredSearches, FindWhatPasses)
+{
+    expect_what_passes(device());
+}
+
+TEST_P(DeviceFilteredSearches, HoldForEveryPassRate)
+{
+    expect_every_pass_rate(device());
+}
+
+TEST_P(DeviceFilteredSearches, GoOnToTheLastRow)
+{
+    expect_every_row(device());
+}
+
+TEST_P(DeviceFilteredSearches, FindAsMuchAsTheCpu)
+{
+    constexpr std::size_t count = 60;
+    constexpr std::uint32_t k = 10;
+    const auto on_cpu = make(0);
+    const auto on_device = make(0, device());
+    EXPECT_TRUE(on_device->mirror->on_cuda());
+    const OwnedRows asked = queries(count);
+    for (const std::uint64_t below : {3, 60, 300, 1500, 2900}) {
+        const Predicate predicate = Predicate().where(0, 0, below - 1);
+        const std::vector<Predicate> predicates(count, predicate);
+        for (const std::int64_t effort : {8, 40}) {
+            const SearchAnswer found = on_device->search(on_device->settings(k, effort), asked.view(), predicates);
+            const SearchAnswer known = on_cpu->search(on_cpu->settings(k, effort), asked.view(), predicates);
+            EXPECT_GE(recall(*on_device, found, asked.view(), k, predicate),
+                      recall(*on_cpu, known, asked.view(), k, predicate) - 0.02)
+                << below << " of " << values << ", effort " << effort << ", ways "
+                << static_cast<int>(filtered_of(found, 0, count).ways);
+        }
+    }
+}
+
+// Searches with predicates, in turns with others, leave each the bitmap of its own.
+TEST_P(DeviceFilteredSearches, TakeTurnsWithOthers)
+{
+    const auto index = make(0, device());
+    index->kill({1, 2, 3, 500, 501, 3999}, 2);
+    const OwnedRows asked = queries(8);
+    for (int turn = 0; turn < 20; ++turn) {
+        const std::uint64_t first = static_cast<std::uint64_t>(turn % 10) * 150;
+        const std::vector<Predicate> wanted(8, turn % 2 == 0 ? Predicate().where(0, first, first + 1400) : Predicate());
+        const SearchAnswer answer = index->search(index->settings(10, 200), asked.view(), wanted);
+        expect_right(*index, answer, asked.view(), wanted, 10);
+        if (HasFatalFailure()) return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFilteredSearches, testing::ValuesIn(device_kinds()), name_of_kind);
+
+}  // namespace
+}  // namespace pgwarp::test

@@ -1,18 +1,11 @@
-// The searcher of ivfadc on the CPU.
+#include "methods/ivfadc/searcher.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 
-#include "methods/arrays.h"
-#include "methods/certain_rows.h"
-#include "methods/ivfadc/build_arrays.h"
-#include "methods/ivfadc/filtered_scan.h"
-#include "methods/ivfadc/proposer.h"
-#include "methods/ivfadc/row_store.h"
 #include "methods/ordered_scan.h"
 #include "numeric/distance.h"
-#include "numeric/top_k.h"
 
 namespace pgwarp
 {
@@ -20,118 +13,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t rank_grain = 8;           // candidates that a thread ranks at a time
-constexpr std::size_t prefetched = 3;           // candidates prefetched while one is ranked
-constexpr std::size_t scanned_for_passing = 4;  // rows that a filtered search scans, for each that passes
-constexpr double scan_overhead = 12;            // of the time of an operation, where certain rows are compared
-constexpr double fan_out_cost = 2e6;            // float operations from which one query is spread over threads
-
-// Probes the nearest lists, scores their rows by bytes or in their stored form, and ranks the best by the store's
-// values.
-class IvfadcSearcher : public Searcher
-{
-public:
-    IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
-
-    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
-    {
-        if (array == array_centroids) {
-            write_piece(std::span<float>(centroids_), offset, bytes);
-        } else if (array == array_list_of_row) {
-            write_piece(lists_.list_of_row(), offset, bytes);
-        } else {
-            if (stored_bytes_ != nullptr && stored_bytes_->write(array, offset, bytes, lists_)) return;
-            // Arrays that the CPU does not use are ignored.
-            store_->write(array, offset, bytes, lists_);
-        }
-    }
-    void finish_load(ThreadPool& pool) override
-    {
-        lists_.arrange();
-        store_->finish_load(lists_, pool);
-        lists_.finish(keeps_positions_);
-        has_proposer_ = proposer_.build(metric_, dimensions_, centroids_, lists_, *store_, stored_bytes_.get(), pool);
-        stored_bytes_.reset();
-    }
-    std::uint64_t memory_bytes() const override
-    {
-        return store_->memory_bytes() + proposer_.memory_bytes() + lists_.memory_bytes() +
-               centroids_.size() * sizeof(float);
-    }
-    ResultKind result_kind() const override { return store_->result_kind(); }
-    double bound_width(const float* query) const override { return store_->bound_width(query); }
-    double search_cost(const SearchBatch& batch) const override
-    {
-        return static_cast<double>(batch.count) * cost_of(probes_of(batch));
-    }
-    ParameterList resolved_settings(const SearchBatch& batch) const override
-    {
-        ParameterList settings;
-        settings.set("probes", static_cast<std::int64_t>(probes_of(batch)));
-        settings.set("refine_factor", static_cast<std::int64_t>(refine_factor_of(batch)));
-        return settings;
-    }
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
-                ThreadPool& pool) const override;
-    void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
-                      ThreadPool& pool) const override;
-    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override;
-    bool takes_filters() const override { return true; }
-    double filtered_cost(const SearchBatch& batch, double pass_rate) const override
-    {
-        const double lists = static_cast<double>(lists_.lists());
-        const double probes = std::min(static_cast<double>(probes_of(batch)) * (2 - pass_rate) / pass_rate, lists);
-        return scan_overhead * cost_of(static_cast<std::size_t>(std::ceil(probes)));
-    }
-    bool compares_certain_rows() const override { return keeps_positions_; }
-    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
-                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
-
-private:
-    // Selects the best rows of the first `probes` lists.
-    struct Scan {
-        std::size_t probes;
-        TopK best;
-    };
-
-    std::size_t probes_of(const SearchBatch& batch) const;
-    double cost_of(std::size_t probes) const;
-    std::size_t refine_factor_of(const SearchBatch& batch) const;
-    std::vector<std::vector<Candidate>> nearest_lists(const float* query, std::span<const std::size_t> probes,
-                                                      ThreadPool& pool) const;
-    std::size_t room_of(std::uint32_t list) const;
-    float score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const;
-    void offer_list(const SearchBatch& batch, std::size_t number, std::uint32_t list, const float* scores, float limit,
-                    TopK& best) const;
-    void scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                    std::span<const Candidate> probes, std::span<Scan> scans) const;
-    void scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                             std::span<const Candidate> probes, std::span<Scan> scans, ThreadPool& pool) const;
-    bool scan_filtered(const SearchBatch& batch, std::size_t number, const PreparedQuery& query, TopK& best) const;
-    std::size_t candidates_of(const SearchBatch& batch) const;
-    std::vector<RowResult> rank(const PreparedQuery& query, const std::vector<Candidate>& candidates, std::size_t k,
-                                ThreadPool& pool) const;
-    double reach_of(const SearchBatch& batch, std::size_t number) const;
-    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
-    std::vector<RowResult> search_filtered(const SearchBatch& batch, std::size_t number) const;
-    void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
-                           ThreadPool& pool) const;
-    std::size_t list_at(std::size_t position) const;
-
-    Metric metric_;
-    std::size_t dimensions_;
-    std::size_t rows_;
-    IvfOptions options_;
-    std::vector<float> centroids_;
-    InvertedLists lists_;
-    Proposer proposer_;
-    std::unique_ptr<StoredBytes> stored_bytes_;  // while loading
-    std::unique_ptr<RowStore> store_;
-    bool has_proposer_ = false;
-    bool values_by_list_ = false;  // a value depends on the row's list
-    bool keeps_positions_;         // of rows: where these have attributes
-};
+constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
+constexpr std::size_t prefetched = 3;  // candidates prefetched while one is ranked
+constexpr double fan_out_cost = 2e6;   // float operations from which one query is spread over threads
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
 {
@@ -154,6 +38,8 @@ std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std:
     if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
     return make_code_store(metric, dimensions, rows, options, centroids);
 }
+
+}  // namespace
 
 IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& options,
                                std::span<const ArrayShape> arrays)
@@ -354,48 +240,6 @@ std::vector<RowResult> IvfadcSearcher::rank(const PreparedQuery& query, const st
     return first.take_sorted();
 }
 
-// Scans lists, nearest first, until these hold as many rows that pass as the usual lists hold rows. False: comparing
-// the rows that pass promises more.
-bool IvfadcSearcher::scan_filtered(const SearchBatch& batch, std::size_t number, const PreparedQuery& query,
-                                   TopK& best) const
-{
-    thread_local std::vector<float> scores;
-    const RowFilter& filter = batch.filters[number];
-    const std::size_t usual = probes_of(batch);
-    const double rate = static_cast<double>(std::max<std::uint64_t>(filter.passing, 1)) / static_cast<double>(rows_);
-    std::size_t asked =
-        std::min(lists_.lists(), 1 + static_cast<std::size_t>(2 * static_cast<double>(usual) / std::min(rate, 1.0)));
-    std::vector<Candidate> probes = std::move(nearest_lists(query.query, {&asked, 1}, caller_alone()).front());
-    FilteredScan scan(filter, rows_);
-    for (std::size_t i = 0;; ++i) {
-        if (i == usual) scan.end_usual();
-        if (i >= usual && scan.has_too_few()) return false;
-        if (i >= usual && scan.has_enough()) return true;
-        if (i >= usual && scan.scanned() > scanned_for_passing * filter.passing + scan.usual()) return false;
-        if (i == probes.size()) {
-            if (asked == lists_.lists()) return true;
-            asked = lists_.lists();
-            append_others(std::move(nearest_lists(query.query, {&asked, 1}, caller_alone()).front()), probes);
-            if (i == probes.size()) return true;
-        }
-        const std::uint32_t list = probes[i].row;
-        if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
-        if (lists_.begin(list) == lists_.end(list)) continue;
-        scores.resize(std::max(scores.size(), room_of(list)));
-        const float limit = score_list(query, HUGE_VAL, probes[i], scores.data());
-        offer_list(batch, number, list, scores.data(), limit, best);
-        scan.count(lists_, list);
-    }
-}
-
-std::vector<RowResult> IvfadcSearcher::search_filtered(const SearchBatch& batch, std::size_t number) const
-{
-    const PreparedQuery prepared = store_->prepare(batch.queries.data() + number * dimensions_);
-    TopK best(candidates_of(batch));
-    if (!scan_filtered(batch, number, prepared, best)) return {};
-    return rank(prepared, best.take_sorted(), batch.k, caller_alone());
-}
-
 // Without a filter.
 std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const
 {
@@ -503,37 +347,6 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
         rows_, batch, after_distance, after_row, [this](std::size_t position) { return lists_.row_at(position); },
         [&](std::size_t position) { return store_->value(prepared, list_at(position), position); }, pool);
 }
-
-void IvfadcSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
-                                  std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
-{
-    results.assign(batch.count, {});
-    if (batch.k == 0) return;
-    for_queries(batch, pool, [&](std::size_t q) {
-        const PreparedQuery prepared = store_->prepare(batch.queries.data() + q * dimensions_);
-        RowList list = rows[q];
-        std::vector<std::uint32_t> proposed;
-        const std::size_t valued = valued_certain_rows(batch.k);
-        const bool has_vectors = form_of(options_) != VectorForm::none;
-        if (has_vectors && list.size() > valued && after.distance == before_all.distance) {
-            const auto score_some = [&](RowList some, float* out) {
-                thread_local std::vector<std::uint32_t> positions;
-                positions.clear();
-                for (const std::uint32_t row : some) positions.push_back(lists_.position_of(row));
-                store_->scores_of(prepared, positions, out);
-            };
-            proposed = rows_of(propose_certain_rows(batch, list, valued, score_some, pool));
-            list = proposed;
-        }
-        const auto value_of = [&](std::uint32_t row) {
-            const std::size_t position = lists_.position_of(row);
-            return store_->value(prepared, values_by_list_ ? list_at(position) : 0, position);
-        };
-        results[q] = value_certain_rows(batch, list, after, value_of, pool);
-    });
-}
-
-}  // namespace
 
 std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays)

@@ -165,7 +165,7 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
         for (Task& task : searched_)
             if (!task.group->predicate.empty()) task.group->ways = task.group->ways | FilterWays::searched;
         mirror_.searcher().takes_filters() ? search_with_filters(batch, results) : search_by_groups(batch, results);
-        if (!may_find_few(batch)) {
+        if (!may_find_few(batch) && !mirror_.searcher().finds_all()) {
             std::vector<Task> more = unfinished(batch, results);
             std::move(more.begin(), more.end(), std::back_inserter(tasks));
         }
@@ -302,14 +302,15 @@ void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& af
 {
     std::vector<std::shared_ptr<const PassingRows>> lists(tasks.size());
     pool_.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
-        Group& group = *tasks[i].group;
-        lists[i] = mirror_.filter().passing(group.predicate, pool_);
-        group.passing_rows = lists[i]->rows.size();
-        group.ways = group.ways | FilterWays::compared;
+        lists[i] = mirror_.filter().passing(tasks[i].group->predicate, pool_);
     });
     std::vector<RowList> list_of(batch.count);
-    for (std::size_t i = 0; i < tasks.size(); ++i)
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+        Group& group = *tasks[i].group;
+        group.passing_rows = lists[i]->rows.size();
+        group.ways = group.ways | FilterWays::compared;
         for (const std::uint32_t q : tasks[i].queries) list_of[q] = lists[i]->rows;
+    }
     const Numbers numbers = numbers_of(tasks);
     std::vector<RowList> rows;
     for (const std::uint32_t q : numbers) rows.push_back(list_of[q]);
@@ -323,11 +324,12 @@ void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& af
 void FilteredSearch::scan(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks,
                           Results& results)
 {
+    // Two tasks may have the same group.
+    for (const Task& task : tasks) task.group->ways = task.group->ways | FilterWays::scanned;
     ThreadPool& threads = mirror_.on_cuda() ? caller_alone() : pool_;
     threads.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
-        Group& group = *tasks[i].group;
+        const Group& group = *tasks[i].group;
         const auto failing = mirror_.filter().failing(group.predicate, batch.dead, batch.dead_version, pool_);
-        group.ways = group.ways | FilterWays::scanned;
         threads.parallel_for(tasks[i].queries.size(), 1, [&](std::size_t at, std::size_t) {
             const std::uint32_t q = tasks[i].queries[at];
             OwnedRows memory;

@@ -112,6 +112,16 @@ TEST_F(Filters, WhatComesAgainIsKeptWithinBounds)
     EXPECT_NE(index.failing(predicate, {}, 0, pool), bitmap);
 }
 
+TEST_F(Filters, DeadRowsWithoutAVersionMayBeOthersEachTime)
+{
+    const Predicate predicate = Predicate().where(0, 100, 999);
+    const std::uint64_t live = index.failing(predicate, {}, 0, pool)->live;
+    std::vector<std::uint64_t> dead((rows + 63) / 64, ~std::uint64_t{0});
+    EXPECT_EQ(index.failing(predicate, dead, 0, pool)->live, 0U);
+    std::fill(dead.begin(), dead.end(), 0);
+    EXPECT_EQ(index.failing(predicate, dead, 0, pool)->live, live);
+}
+
 TEST_F(Filters, ThreadsShareOrders)
 {
     ThreadPool callers(4);

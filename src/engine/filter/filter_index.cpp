@@ -224,6 +224,8 @@ FailingRows FilterIndex::mark(std::span<const std::uint64_t> predicate, RowBitma
 std::shared_ptr<const FailingRows> FilterIndex::failing(std::span<const std::uint64_t> predicate, RowBitmap dead,
                                                         std::uint64_t dead_version, ThreadPool& pool)
 {
+    // Without a version there is no telling whether the dead rows are others by now.
+    if (dead_version == 0 && !dead.empty()) return std::make_shared<const FailingRows>(mark(predicate, dead, pool));
     const auto is_it = [&](const Kept& one) { return one.failing != nullptr && one.dead_version == dead_version; };
     {
         const std::lock_guard lock(mutex_);

@@ -93,8 +93,6 @@ RowView longest_of(const RowView& queries)
     return queries.row(longest);
 }
 
-}  // namespace
-
 // The cost of a query with the costliest of some predicates. Orders that none asked for before have to be made.
 double costliest_predicate(Mirror& mirror, const QueryPredicates& predicates, const SearchBatch& query)
 {
@@ -111,6 +109,8 @@ double costliest_predicate(Mirror& mirror, const QueryPredicates& predicates, co
     }
     return most;
 }
+
+}  // namespace
 
 double estimate_cost(const SearchSettings& settings, const SearchQueries& queries)
 {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "filtered_kinds.h"
+#include "forwarding_searcher.h"
 #include "protocol/rungs.h"
 
 namespace pgwarp
@@ -24,6 +25,19 @@ TEST_P(FilteredSearches, FindWhatPasses)
 TEST_P(FilteredSearches, HoldForEveryPassRate)
 {
     expect_every_pass_rate(nullptr);
+}
+
+// Searchers that know of bitmaps alone, as those of devices.
+TEST_P(FilteredSearches, FindWhatPassesByBitmapsToo)
+{
+    MethodFactory plain = *find_method(GetParam().method);
+    plain.make_searcher = [](const IndexShape& shape, const ParameterList& options,
+                             std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
+        return std::make_unique<ForwardingSearcher>(find_method(shape.method)->make_searcher(shape, options, arrays));
+    };
+    expect_what_passes(&plain);
+    expect_every_pass_rate(&plain);
+    expect_every_row(&plain);
 }
 
 TEST_P(FilteredSearches, ShareBatchesWithQueriesWithoutPredicates)

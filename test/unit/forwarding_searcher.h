@@ -1,7 +1,9 @@
-// A searcher that passes every call to another one, for tests that change single calls.
+// A searcher that passes the calls of every searcher to another one, for tests that change single calls. It takes no
+// filters and compares no certain rows alone.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +24,13 @@ public:
     void finish_load(ThreadPool& pool) override { searcher_->finish_load(pool); }
     std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
     ResultKind result_kind() const override { return searcher_->result_kind(); }
+    bool values_are_distances() const override { return searcher_->values_are_distances(); }
     double bound_width(const float* query) const override { return searcher_->bound_width(query); }
+    bool compares_rows() const override { return searcher_->compares_rows(); }
+    void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
+    {
+        searcher_->compare_rows(query, rows, out);
+    }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         searcher_->search(batch, results, pool);

@@ -1444,6 +1444,14 @@ CREATE OPERATOR CLASS filter_ops
 	OPERATOR 3 = (inet, inet);
 -- end of generated
 
+-- recall of searches with conditions
+
+CREATE FUNCTION pgwarp_recall(index regclass, filter_columns text[], k integer DEFAULT 10, sample integer DEFAULT 1000)
+	RETURNS double precision
+	AS 'MODULE_PATHNAME', 'pgwarp_recall_among' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
+
+COMMENT ON FUNCTION pgwarp_recall(regclass, text[], integer, integer) IS 'recall of an index among the rows that equal the query''s row in some columns, measured with rows of its table';
+
 -- merges by the access method's handler, whatever the method is called
 
 CREATE OR REPLACE VIEW pgwarp_merge_progress AS

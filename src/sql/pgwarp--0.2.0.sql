@@ -2006,6 +2006,12 @@ CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integ
 
 COMMENT ON FUNCTION pgwarp_recall(regclass, integer, integer) IS 'recall of an index, measured with rows of its table';
 
+CREATE FUNCTION pgwarp_recall(index regclass, filter_columns text[], k integer DEFAULT 10, sample integer DEFAULT 1000)
+	RETURNS double precision
+	AS 'MODULE_PATHNAME', 'pgwarp_recall_among' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
+
+COMMENT ON FUNCTION pgwarp_recall(regclass, text[], integer, integer) IS 'recall of an index among the rows that equal the query''s row in some columns, measured with rows of its table';
+
 -- estimated similarities
 
 CREATE FUNCTION matchcount_estimate(index regclass, query vector, k integer DEFAULT 10,

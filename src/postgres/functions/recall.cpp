@@ -1,11 +1,13 @@
 // pgwarp_recall(index, k, sample): the recall of a live index, measured with rows of its table as queries. The queries
 // of a chunk fit into work_mem. In an index of sets with signatures the rows that stand out count alone, as in its
-// calibration.
+// calibration. pgwarp_recall(index, filter_columns, k, sample): the same among the rows that equal the query's row in
+// these columns.
 #include <cmath>
 #include <limits>
 
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/neighbour_list.h"
+#include "postgres/functions/row_predicates.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/functions/standing_out.h"
 #include "postgres/scan/query_value.h"
@@ -46,6 +48,9 @@ struct RecallRun {
     SampledSets sets;       // none: all neighbours count
     double functions;       // hash functions of an index of sets
     NeighbourList* truths;  // [chunk], if the index stores no vectors
+    // Null: queries have no predicates.
+    const RowPredicates* filter;
+    uint64* predicates;  // [chunk][filter->words]
 };
 
 bool is_of_lists(const RecallRun* run)
@@ -54,8 +59,14 @@ bool is_of_lists(const RecallRun* run)
 }
 
 // Under cosine a zero vector has no neighbours; under the other metrics of floats it is no typical query.
-bool can_be_query(const SearchTarget* target, TupleTableSlot* slot)
+bool can_be_query(const RecallRun* run, TupleTableSlot* slot)
 {
+    const SearchTarget* target = run->target;
+    if (run->filter != nullptr) {
+        uint64 codes[most_filter_columns];
+        read_row_codes(*run->filter, target->reader, slot, codes);
+        if (!makes_predicate(*run->filter, codes)) return false;
+    }
     Datum key;
     if (is_list(target->reader->key.element)) return slot_key(target->reader, slot, &key);
     const float* vector = slot_vector(target->reader, slot, target->dimensions);
@@ -82,7 +93,7 @@ void draw_sample(RecallRun* run)
         if (!row_is_indexed(target->reader, slot)) continue;
         const uint64 place = seen < run->sample ? seen : pg_prng_uint64_range(&random, 0, seen);
         if (place < run->sample) {
-            if (!can_be_query(target, slot)) continue;
+            if (!can_be_query(run, slot)) continue;
             run->rows[place] = slot->tts_tid;
         }
         ++seen;
@@ -106,6 +117,25 @@ void read_vector(RecallRun* run, uint32 at, ItemPointer tid, TupleTableSlot* slo
     run->asked[at] = dense_rows(own, 1, target->dimensions);
 }
 
+// Make the predicate of a query of the chunk from its row.
+void read_predicate(RecallRun* run, uint32 at, ItemPointer tid, TupleTableSlot* slot)
+{
+    SearchTarget* target = run->target;
+    if (!table_tuple_fetch_row_version(target->heap, tid, target->snapshot, slot)) {
+        elog(ERROR, "a row of table \"%s\" is not visible any more", RelationGetRelationName(target->heap));
+    }
+    uint64 codes[most_filter_columns];
+    read_row_codes(*run->filter, target->reader, slot, codes);
+    make_row_predicate(*run->filter, codes, run->predicates + Size{at} * run->filter->words);
+}
+
+// The predicate of a query of the chunk.
+QueryPredicate predicate_of(const RecallRun* run, uint32 query)
+{
+    if (run->filter == nullptr) return {};
+    return {run->predicates + Size{query} * run->filter->words, run->filter->words};
+}
+
 // Read the next chunk of queries: lists until they fill the memory.
 void read_chunk(RecallRun* run, uint32 first)
 {
@@ -125,6 +155,7 @@ void read_chunk(RecallRun* run, uint32 first)
         } else {
             read_vector(run, run->at_once, tid, slot);
         }
+        if (run->filter != nullptr) read_predicate(run, run->at_once, tid, slot);
     }
     MemoryContextSwitchTo(outer);
     ExecDropSingleTupleTableSlot(slot);
@@ -142,15 +173,19 @@ struct RankedRows {
     uint32 visible;
 };
 
-// Run one search, either a scan's or an exact one, and rank the results by the distances of the heap's rows.
-RankedRows search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const RowView& query,
+// Run one search for a query of the chunk, either a scan's or an exact one, and rank the results by the distances of
+// the heap's rows.
+RankedRows search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, uint32 number,
                          NeighbourList* found)
 {
     SearchTarget* target = run->target;
+    const RowView& query = run->asked[number];
+    const QueryPredicate predicate = predicate_of(run, number);
     RowView sent;
     prepare_query(target->metric, query, &sent);
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    const SearchResults results = read_search_reply(engine_search(target->index, state, request, sent));
+    const SearchResults results = read_search_reply(
+        engine_search(target->index, state, request, sent, predicate_of_all(predicate.words, predicate.count)));
     RankedRows rows = {results.count, 0};
     found->count = 0;
     for (uint32 i = 0; i < results.count; ++i) {
@@ -165,7 +200,7 @@ RankedRows search_ranked(RecallRun* run, const IndexState& state, SearchRequest*
 
 // Find the answer to a query with LIMIT run->k, and one row more for the query's own row, with the same effort. Where
 // deleted rows leave too few, go on as a scan does, with more rows and the effort for them.
-void search_as_scan(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
+void search_as_scan(RecallRun* run, const IndexState& state, uint32 query, NeighbourList* found)
 {
     SearchRequest effort = {};
     prepare_normal_search(run->target->index, state, run->k, &effort);
@@ -180,7 +215,7 @@ void search_as_scan(RecallRun* run, const IndexState& state, const RowView& quer
 
 // Find the true neighbours with the index's vectors. Half vectors may swap near neighbours, so more rows are ranked,
 // and still more where many are deleted.
-void search_exactly(RecallRun* run, const IndexState& state, const RowView& query, NeighbourList* found)
+void search_exactly(RecallRun* run, const IndexState& state, uint32 query, NeighbourList* found)
 {
     for (uint32 k = Min(max_k, run->neighbours * 2 + 16);; k = Min(max_k, k * 2)) {
         SearchRequest request = {};
@@ -210,11 +245,17 @@ double share_found(const NeighbourList& truth, const NeighbourList& found, doubl
     return Min(1.0, static_cast<double>(hits) / (wanted - 1));
 }
 
-// Offer a row to all queries of the chunk.
-void compare_row(RecallRun* run, const float* vector, ItemPointer tid)
+bool passes_predicate(const QueryPredicate& predicate, const uint64* codes)
+{
+    return predicate.count == 0 || passes({predicate.words, predicate.count}, codes);
+}
+
+// Offer a row to all queries of the chunk whose predicate its codes pass.
+void compare_row(RecallRun* run, const float* vector, const uint64* codes, ItemPointer tid)
 {
     const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
     for (uint32 i = 0; i < run->at_once; ++i) {
+        if (!passes_predicate(predicate_of(run, i), codes)) continue;
         const double distance =
             canonical_distance(run->target->metric, run->asked[i].values, vector, run->target->dimensions);
         if (!std::isnan(distance)) run->truths[i].offer({row, distance});
@@ -231,8 +272,10 @@ void scan_truth(RecallRun* run)
     while (table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
         CHECK_FOR_INTERRUPTS();
         if (!row_is_indexed(target->reader, slot)) continue;
+        uint64 codes[most_filter_columns] = {};
+        if (run->filter != nullptr) read_row_codes(*run->filter, target->reader, slot, codes);
         const float* vector = slot_vector(target->reader, slot, target->dimensions);
-        if (vector != nullptr) compare_row(run, vector, &slot->tts_tid);
+        if (vector != nullptr) compare_row(run, vector, codes, &slot->tts_tid);
     }
     table_endscan(scan);
     ExecDropSingleTupleTableSlot(slot);
@@ -243,11 +286,16 @@ void scan_truth(RecallRun* run)
 void size_chunk(RecallRun* run)
 {
     Size bytes = sizeof(RowView) + sizeof(float) * run->target->dimensions;
+    if (run->filter != nullptr) bytes += sizeof(uint64) * run->filter->words;
     if (run->kind == ResultKind::approximate) bytes += sizeof(NeighbourList) + sizeof(Neighbour) * run->neighbours;
     const Size room = static_cast<Size>(work_mem) * 1024 / bytes;
     run->chunk = static_cast<uint32>(Min(Max(room, Size{1}), Size{Max(run->queries, 1U)}));
     run->asked = static_cast<RowView*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(RowView) * run->chunk));
     run->lists = AllocSetContextCreate(CurrentMemoryContext, "pgwarp recall lists", ALLOCSET_DEFAULT_SIZES);
+    if (run->filter != nullptr) {
+        run->predicates = static_cast<uint64*>(
+            MemoryContextAllocHuge(CurrentMemoryContext, sizeof(uint64) * run->filter->words * run->chunk));
+    }
     if (is_of_lists(run)) return;
     run->vectors = static_cast<float*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(float) * run->target->dimensions * run->chunk));
@@ -267,10 +315,10 @@ double measure_query(RecallRun* run, uint32 query)
         truth = run->truths[query];
     } else {
         truth = make_list(run->neighbours);
-        search_exactly(run, state, asked, &truth);
+        search_exactly(run, state, query, &truth);
     }
     NeighbourList found = make_list(run->neighbours);
-    search_as_scan(run, state, asked, &found);
+    search_as_scan(run, state, query, &found);
     if (run->sets.count > 0) return share_found(truth, found, standing_out_distance(run->sets, asked, run->functions));
     return truth.count < 2 ? 1.0 : share_found(truth, found, std::numeric_limits<double>::infinity());
 }
@@ -309,19 +357,16 @@ double measure(RecallRun* run)
 
 }  // namespace
 
-}  // namespace pgwarp
-
-PGWARP_FUNCTION(pgwarp_recall)
+// filter_columns: null where queries have no predicates. NaN where no query tells of recall.
+static double measured_recall(Oid index, ::ArrayType* filter_columns, int32 k, int32 sample)
 {
-    using namespace pgwarp;
-    const int32 k = PG_GETARG_INT32(1);
-    const int32 sample = PG_GETARG_INT32(2);
     if (k < 1 || k > 10000 || sample < 1 || sample > static_cast<int32>(most_queries)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("k must be between 1 and 10000, and sample between 1 and %u", most_queries)));
     }
     RecallRun run = {};
-    run.target = open_approximate_target(PG_GETARG_OID(0), 0);
+    run.target = open_approximate_target(index, 0);
+    if (filter_columns != nullptr) run.filter = open_row_predicates(run.target->index, filter_columns);
     PredicateLockRelation(run.target->heap, run.target->snapshot);
     run.k = static_cast<uint32>(k);
     run.neighbours = run.k + 1;
@@ -330,12 +375,26 @@ PGWARP_FUNCTION(pgwarp_recall)
     const double recall = measure(&run);
     leave_owner(scope);
     close_search_target(run.target);
-    if (std::isnan(recall)) {
-        if (run.queries > 0) {
-            ereport(NOTICE, (errmsg("no row stands out for any of the %u sampled rows", run.queries),
-                             errdetail("The recall of sets by signatures is that of rows that stand out.")));
-        }
-        PG_RETURN_NULL();
+    if (std::isnan(recall) && run.queries > 0) {
+        ereport(NOTICE, (errmsg("no row stands out for any of the %u sampled rows", run.queries),
+                         errdetail("The recall of sets by signatures is that of rows that stand out.")));
     }
+    return recall;
+}
+
+}  // namespace pgwarp
+
+PGWARP_FUNCTION(pgwarp_recall)
+{
+    const double recall = pgwarp::measured_recall(PG_GETARG_OID(0), nullptr, PG_GETARG_INT32(1), PG_GETARG_INT32(2));
+    if (std::isnan(recall)) PG_RETURN_NULL();
+    PG_RETURN_FLOAT8(recall);
+}
+
+PGWARP_FUNCTION(pgwarp_recall_among)
+{
+    const double recall =
+        pgwarp::measured_recall(PG_GETARG_OID(0), PG_GETARG_ARRAYTYPE_P(1), PG_GETARG_INT32(2), PG_GETARG_INT32(3));
+    if (std::isnan(recall)) PG_RETURN_NULL();
     PG_RETURN_FLOAT8(recall);
 }

@@ -58,8 +58,7 @@ bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot)
     return indexed;
 }
 
-// The values of the index's columns of a row in a slot.
-static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls)
+void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls)
 {
     MemoryContextReset(reader->row_context);
     ExprContext* expression = GetPerTupleExprContext(reader->estate);

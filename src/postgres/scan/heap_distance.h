@@ -51,6 +51,9 @@ bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
 // The canonical distance of the visible row at `tid` to a query of one row; false when there is none.
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance);
 
+// The values of all columns of the index of a row in a slot of the heap. Valid until the next call.
+void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls);
+
 // The value of the index's key of a row in a slot of the heap; false for a NULL. Valid until the next call.
 bool slot_key(HeapReader* reader, TupleTableSlot* slot, Datum* key);
 

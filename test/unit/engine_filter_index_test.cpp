@@ -116,7 +116,8 @@ TEST_F(Filters, DeadRowsWithoutAVersionMayBeOthersEachTime)
 {
     const Predicate predicate = Predicate().where(0, 100, 999);
     const std::uint64_t live = index.failing(predicate, {}, 0, pool)->live;
-    std::vector<std::uint64_t> dead((rows + 63) / 64, ~std::uint64_t{0});
+    std::vector<std::uint64_t> dead((rows + 63) / 64);
+    for (std::size_t row = 0; row < rows; ++row) set_bit(dead, row);
     EXPECT_EQ(index.failing(predicate, dead, 0, pool)->live, 0U);
     std::fill(dead.begin(), dead.end(), 0);
     EXPECT_EQ(index.failing(predicate, dead, 0, pool)->live, live);

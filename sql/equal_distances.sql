@@ -55,3 +55,4 @@ VACUUM (TRUNCATE off) items;
 INSERT INTO items SELECT i, i % 7, point(i % 60) FROM generate_series(601, 800) i;
 SELECT * FROM orders;
 DROP TABLE items, questions CASCADE;
+DROP FUNCTION joined, nearest, fill, point(integer);

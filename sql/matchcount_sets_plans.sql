@@ -18,14 +18,8 @@ SELECT plan_of($$SELECT b.id FROM queries a JOIN items b ON a.i4 <%> b.i4 <= 0.2
 SELECT plan_of($$SELECT b.id FROM queries a JOIN items b ON b.t <&> a.t <= -2 AND b.kind = 3$$) AS plan;
 SELECT plan_of($$SELECT n.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items ORDER BY d <&> q.d LIMIT 3) n$$) AS plan;
 RESET enable_seqscan;
-CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
-	RETURN plan->0->'Plan'->>'Plan Rows';
-END
-$$ LANGUAGE plpgsql;
+\set planned_rows :tests '/sql/include/planned_rows.sql'
+\i :planned_rows
 ANALYZE items;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <&> ''{1,2}'' ' || bound) AS overlap FROM unnest(ARRAY['<= -3', '<= -2', '< -1', '<= -1', '< 0', '<= 0', '<= 1']) bound;
 SELECT bound, planned_rows('SELECT FROM items WHERE i4 <%> ''{1,2}'' ' || bound) AS jaccard FROM unnest(ARRAY['<= 0', '<= 0.5', '< 0.9', '< 1', '<= 1']) bound;

@@ -46,7 +46,9 @@ SELECT array_agg(id) FROM (SELECT i.id FROM knn_search('t_tree_full', ARRAY['[55
 SELECT i.id FROM knn_search('t_tree', ARRAY['[600,5,6,2]'::vector], 1) s JOIN t i ON i.ctid = s.tid;
 SELECT count(*), count(DISTINCT tid) FROM knn_search('t_tree_none', ARRAY['[1,0,0,0]'::vector], 1000);
 SELECT id FROM t ORDER BY val <=> '[600,5,6,2]' LIMIT 1;
-SELECT id FROM t ORDER BY val <#> '[1,0,0,0]' LIMIT 1;
+SELECT i.id FROM knn_search('t_int8', ARRAY['[1,0,0,0]'::vector], 1) s JOIN t i ON i.ctid = s.tid;
+-- by either index of codes alone, whose answers are approximate: a row that came with the merge
+SELECT id > 500 AS merged FROM t ORDER BY val <#> '[1,0,0,0]' LIMIT 1;
 SELECT count(*) FROM (SELECT id FROM t ORDER BY val <=> '[1,2,3,4]') s;
 
 -- again, with nothing to do; with rows that died, few and many

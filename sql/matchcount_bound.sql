@@ -47,14 +47,8 @@ EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) 
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', 2) <= 3;
 EXPLAIN (COSTS OFF) SELECT id FROM titles WHERE edit_distance(title, 'abcd', NULL) <= 2;
 -- the planner expects few rows within a narrow bound, and a third within a wide one, as PostgreSQL does
-CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
-	RETURN plan->0->'Plan'->>'Plan Rows';
-END
-$$ LANGUAGE plpgsql;
+\set planned_rows :tests '/sql/include/planned_rows.sql'
+\i :planned_rows
 SELECT planned_rows('SELECT FROM titles WHERE title <~~> ''abcd'' <= 2') AS narrow, planned_rows('SELECT FROM titles WHERE title <~~> ''abcd'' <= 20') AS wide,
 	planned_rows('SELECT FROM titles a JOIN titles b ON edit_distance(a.title, b.title) <= 2') AS pairs,
 	planned_rows('SELECT FROM titles a WHERE EXISTS (SELECT FROM titles b WHERE edit_distance(a.title, b.title) <= 2 AND a.id <> b.id)') AS matched,

@@ -106,14 +106,9 @@ ANALYZE parts;
 EXPLAIN (COSTS OFF) SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1;
 SELECT * FROM compared('SELECT a.id, p.id FROM asked a JOIN parts p ON p.title <~~> a.q <= 1');
 -- one row is expected for each outer row, of all partitions together
-CREATE FUNCTION planned_rows(statement text) RETURNS float8 AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || statement INTO plan;
-	RETURN plan->0->'Plan'->>'Plan Rows';
-END
-$$ LANGUAGE plpgsql;
+\getenv tests PG_ABS_SRCDIR
+\set planned_rows :tests '/sql/include/planned_rows.sql'
+\i :planned_rows
 SELECT planned_rows('SELECT FROM asked a JOIN parts p ON p.title <~~> a.q <= 1') AS pairs, planned_rows('SELECT FROM parts WHERE title <~~> ''abcd'' <= 1') AS rows,
 	planned_rows('SELECT FROM asked a JOIN (SELECT * FROM titles UNION ALL SELECT * FROM titles) u ON u.title <~~> a.q <= 1') AS of_union,
 	planned_rows('SELECT FROM parts p JOIN asked a ON a.id = p.id WHERE p.title <~~> ''abcd'' <= 1') AS joined;

@@ -123,7 +123,7 @@ void run_methods(const Plan& plan, ThreadPool& pool)
     std::vector<Case> cases = {
         {"pqtree,parts=2,k1=8,k2=4,refine=0" + lines, {20000}, 100},
         {"pqtree,parts=2,k1=8,k2=4,refine=2" + lines, {20000}, k},
-        {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 3600, 4096, 8192}, 100},
+        {"pqtree,k1=64,k2=8,refine=0", {2048, 3200, 3520, 3600, 4096, 8192}, 100},
         {"pqtree,k1=64,k2=8,refine=0" + lines, {4096, 8192}, 100},
         {"pqtree,k1=64,k2=8", {4096, 7936, 8192, 12288}, k},
         {"ivfadc,refine=0", {8, 16, 32, 64}, 100},
@@ -132,6 +132,10 @@ void run_methods(const Plan& plan, ThreadPool& pool)
     if (plan.on_gpu()) {
         // The paper's tree of its GPU: four parts of that many leaves take a CPU minutes.
         cases.insert(cases.begin() + 2, {"pqtree,parts=4,k1=64,k2=8,refine=0" + lines, {4096}, 100});
+        // Smaller trees, whose steps before the candidates are shorter: one query alone waits for them.
+        cases.push_back({"pqtree,k1=48,k2=8", {8192, 9216, 10240, 12288}, k});
+        cases.push_back({"pqtree,k1=32,k2=8", {8192, 10240, 12288, 16384}, k});
+        cases.push_back({"pqtree,k1=32,k2=16", {6656, 8192, 9216, 10240}, k});
         cases.push_back({"exact", {0}, 100});
     }
     Table table(plan.output, "table1",

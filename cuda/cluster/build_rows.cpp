@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "cluster/half_rows.h"
+#include "cluster/kmeans.h"
 #include "cluster/truth.h"
 #include "device/error.h"
 #include "methods/bulk_memory.h"
@@ -35,8 +36,16 @@ void BuildRows::begin(RowBuffer& rows, std::size_t dimensions)
     rows_ = array<float>(count_ * dimensions);
 }
 
-DeviceArray<float> BuildRows::sample(const std::vector<std::uint32_t>& numbers, ThreadPool& pool,
-                                     const CancelToken* cancel)
+DeviceArray<float> BuildRows::sample(const std::vector<std::uint32_t>& numbers) const
+{
+    const auto chosen = copy_of(std::span(numbers));
+    DeviceArray<float> sampled = array<float>(numbers.size() * dimensions_);
+    gather_rows(data(), dimensions_, chosen.data(), numbers.size(), sampled.data(), stream());
+    return sampled;
+}
+
+DeviceArray<float> BuildRows::sample_of_host(const std::vector<std::uint32_t>& numbers, ThreadPool& pool,
+                                             const CancelToken* cancel)
 {
     BulkVector<float> gathered(numbers.size() * dimensions_);
     pool.parallel_for(numbers.size(), items_at_a_time(dimensions_ * sizeof(float)),

@@ -30,8 +30,11 @@ public:
 
     // Takes memory for the rows, which stay where they are until they are uploaded.
     void begin(RowBuffer& rows, std::size_t dimensions);
-    // Returns the rows with these numbers on the device. They need not be uploaded yet.
-    DeviceArray<float> sample(const std::vector<std::uint32_t>& numbers, ThreadPool& pool, const CancelToken* cancel);
+    // Returns the rows with these numbers on the device, where all rows are uploaded.
+    DeviceArray<float> sample(const std::vector<std::uint32_t>& numbers) const;
+    // The same before that: the rows are gathered on the host, which takes longer.
+    DeviceArray<float> sample_of_host(const std::vector<std::uint32_t>& numbers, ThreadPool& pool,
+                                      const CancelToken* cancel);
     // Copies the rows to the device in pieces, in order. use(first, count) enqueues work on a piece in stream(); the
     // next one is copied meanwhile.
     void upload(const char* phase, const BuildProgress& progress, ThreadPool& pool,

@@ -1,4 +1,4 @@
-// The steps of an ivfadc build on the device, over rows that are uploaded once, while they are assigned.
+// The steps of an ivfadc build on the device, over rows that are uploaded once.
 #include "ivfadc/builder.h"
 
 #include <algorithm>
@@ -80,6 +80,9 @@ void DeviceSteps::begin(const IvfadcBuildInput& input)
 {
     const bool makes_halves = IvfOptions::resolve(options_, input.rows.size(), input.shape.dimensions).keeps_half();
     begin_rows(input, "ivfadc build", makes_halves, 0);
+    // The lists are trained on a large sample. The device gathers it much faster than the host, and this saves more
+    // time than copying the rows beside their assignment, which is short.
+    device_->upload("copying rows", input.progress, input.pool, [](std::size_t, std::size_t) {});
 }
 
 void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& arrays)
@@ -88,7 +91,7 @@ void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& array
     const std::size_t dimensions = arrays.dimensions;
     const std::vector<std::uint32_t> chosen =
         sample_rows(arrays.rows, arrays.options.lists * rows_per_list, build_seed);
-    const DeviceArray<float> sample = device_->sample(chosen, input.pool, input.progress.cancel);
+    const DeviceArray<float> sample = device_->sample(chosen);
     KMeansOptions training = list_training(arrays.options, input.metric(), input.progress);
     training.iterations = training_iterations;
     centroids_ = device_->array<float>(arrays.options.lists * dimensions);
@@ -100,11 +103,13 @@ void DeviceSteps::train_lists(const IvfadcBuildInput& input, IvfadcArrays& array
 void DeviceSteps::assign_rows(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     lists_ = device_->array<std::uint32_t>(arrays.rows);
-    device_->upload("assigning rows", input.progress, input.pool, [&](std::size_t first, std::size_t count) {
-        assign_to_centroids(context_, list_metric(input), device_->row(first), count, arrays.dimensions,
-                            centroids_.data(), arrays.options.lists, lists_.data() + first, input.progress.cancel,
-                            device_->stream());
-    });
+    for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
+        input.report("assigning rows", first, arrays.rows);
+        assign_to_centroids(context_, list_metric(input), device_->row(first),
+                            std::min(report_rows, arrays.rows - first), arrays.dimensions, centroids_.data(),
+                            arrays.options.lists, lists_.data() + first, input.progress.cancel, device_->stream());
+        device_->wait();
+    }
     arrays.list_of_row.resize(arrays.rows);
     download(lists_, arrays.list_of_row.data(), input);
 }

@@ -117,7 +117,7 @@ void DeviceSteps::train_tree(const TreeBuildInput& input, TreeArrays& arrays)
     const std::size_t usual = tree_training_sample(shape);
     const std::vector<std::uint32_t> chosen =
         sample_rows(arrays.rows, std::max(usual, std::min(sample_factor * usual, most_sampled)), tree_seed);
-    const DeviceArray<float> sample = device_->sample(chosen, input.pool, input.progress.cancel);
+    const DeviceArray<float> sample = device_->sample_of_host(chosen, input.pool, input.progress.cancel);
     arrays.tree.shape = shape;
     arrays.tree.level1.resize(shape.k1 * arrays.dimensions);
     arrays.tree.level2.resize(shape.leaves() * arrays.dimensions);

@@ -100,6 +100,29 @@ for my $round (1 .. 4)
 	is($e, '', "round $round: no error");
 }
 
+# An engine that dies closes its connections one after the other. A search that comes to repeat itself in this moment
+# is not the cause of the death: it meets no second one. Its first turn finds the index to be loaded.
+my $load_library = "SELECT FROM pgwarp_index_info('items_v'); SET enable_seqscan = off;";
+wait_for_engine($node, 'items');
+my (undef, undef, $steps) = $node->psql('postgres', "$load_library SET client_min_messages = debug2; $query");
+SKIP:
+{
+	my ($sent) = reverse($steps =~ /message point (\d+): request sent/g);
+	skip 'the library was built without fault points', 1 unless defined $sent;
+	my $twice;
+	for (1 .. 20)
+	{
+		wait_for_engine($node, 'items');
+		my $log_end = -s $node->logfile;
+		my ($rc, $found, $message) = $node->psql('postgres', "$load_library SET pgwarp.fault_message = $sent; SET pgwarp.fault_turn = 2; $query");
+		# The reply to the first request may be faster than the engine's death.
+		next unless slurp_file($node->logfile, $log_end) =~ /killed \d+ at turn 2/;
+		$twice = $rc == 0 ? $found : $message;
+		last;
+	}
+	is($twice, $node->safe_psql('postgres', "SET enable_indexscan = off; $query"), 'killed before a search is repeated');
+}
+
 is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 'the server never restarted');
 unlike(slurp_file($node->logfile), qr/terminating any other active server processes|PANIC/, 'no crash restart');
 $node->stop;

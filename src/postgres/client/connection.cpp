@@ -310,6 +310,11 @@ RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, in
     wait_for_retry_turn();
     PG_TRY();
     {
+        // A dying engine closes its connections one after the other. When the turn before ended with it, this session's
+        // connection may still look open, and its request would seem to end the engine. Only a living engine answers
+        // the greeting on a new connection.
+        turn_fault_point();
+        close_engine();
         open_engine();
         result = try_request(type, pieces, piece_count, options);
     }

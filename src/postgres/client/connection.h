@@ -53,7 +53,7 @@ RequestResult try_request(MessageType type, const RequestPiece* pieces, int piec
                           const RequestOptions& options = {});
 
 // The same, after waiting until no other session repeats a request: for a request whose first try ended with the
-// engine's death. Opens a connection.
+// engine's death. Opens a new connection, so an engine that was ending already is not met a second time.
 RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, int piece_count,
                                 const RequestOptions& options = {});
 

@@ -186,7 +186,7 @@ void follow_scan(KnnFilterState* state)
         state->frontier = lowest;
     }
     state->frontier = Max(state->frontier, row.value);
-    if (row.in_order) let_flow(state);
+    if (row.in_order || row.enough) let_flow(state);
 }
 
 // Returns the row's address in the table.

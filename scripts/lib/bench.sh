@@ -23,3 +23,13 @@ unpacked()
     fi
     echo "$target"
 }
+
+# Build a program of the benchmarks: build_bench TARGET
+build_bench()
+{
+    local launcher=()
+    [ "$bundle" = no ] || return 0
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    cmake -S "$root_dir" -B "$root_dir/build/bench" -G Ninja -DPGWARP_BENCH=ON -DPGWARP_TESTS=OFF "${launcher[@]}" &&
+        cmake --build "$root_dir/build/bench" --target "$1" -j "$jobs"
+}

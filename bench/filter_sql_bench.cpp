@@ -302,6 +302,7 @@ std::vector<FilterPlan> choose_plans(const Options& options, std::size_t rows)
             options.methods.empty() || std::ranges::find(options.methods, plan.method) != options.methods.end();
         return !wanted || options.connection(plan.server).empty();
     });
+    if (plans.empty()) throw std::runtime_error("nothing to measure: no database of these methods is named");
     return plans;
 }
 

@@ -11,6 +11,9 @@ stage_pgvector()
         chmod -R a+rX "$work/stage"
 }
 
+# Whether pgvector is staged, or installed.
+has_pgvector() { [ -n "$pgvector" ] || [ -f "$("$pg_bin/pg_config" --sharedir)/extension/vector.control" ]; }
+
 # Unpack a file of the data folder once: unpacked NAME
 unpacked()
 {

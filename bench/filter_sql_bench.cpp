@@ -121,7 +121,8 @@ void FilterBench::load(Server server) const
     database.run("CREATE TABLE items (id int, number int, region int, price float8, day date, v vector(" +
                  std::to_string(data_.base.columns) + "))");
     database.run(
-        "INSERT INTO items SELECT id, number, region, id * 7919 % 10007 / 100.0, date '2020-01-01' + id % 2000, v "
+        "INSERT INTO items SELECT id, number, region, id::bigint * 7919 % 10007 / 100.0, date '2020-01-01' + id % "
+        "2000, v "
         "FROM loaded JOIN unnest(" +
         array_of(data_.number) + ", " + array_of(data_.region) +
         ") WITH ORDINALITY a(number, region, place) ON place = id + 1 ORDER BY id");

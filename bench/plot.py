@@ -10,6 +10,7 @@ A file of bench/filters gives queries/s by the share of rows that pass, NAME-DAT
 The same figures give the same file."""
 
 import csv
+import math
 import os
 import re
 import statistics
@@ -25,6 +26,7 @@ COLOURS = {"pgwarp": "#0b6e4f", "pgvector": "#b0b0b0"}
 VISITED = {"0": "hash", "1": "bloom", "2": "cuckoo"}
 GROWTH_RECALL = 0.95
 FILTER_RECALL = 0.99
+FILTER_LINES = {"filter columns": "-", "above the index": "--", "strict_order": "-."}
 MOST_RECALL = 0.9995  # the axis of recall has no end: more is drawn here
 RECALLS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 # The plots of docs/plots: the file of docs/figures, the plot's name in it, and its name there.
@@ -197,17 +199,20 @@ class Drawer:
         figure, axes = plt.subplots(1, 2, figsize=(11, 4.5))
         lines = list(dict.fromkeys((row["method"], row["filter"]) for row in rows))
         methods = list(dict.fromkeys(method for method, _ in lines))
+        places_of = {}
+        for row in sorted(rows, key=lambda row: number(row, "share")):
+            places_of.setdefault(number(row, "share"), set()).add(row["where"])
         for place, many in zip(axes, (False, True)):
             for method, how in lines:
                 own = [row for row in rows if (row["method"], row["filter"], row["clients"] != "1") == (method, how, many)]
-                points = [(share, slowest_place(own, share)) for share in sorted({number(row, "share") for row in own})]
-                points = [(100 * share, rate) for share, rate in points if rate is not None]
-                if points:
-                    style = "-" if how == "filter columns" else "--" if how == "above the index" else ":"
+                points = [(share, slowest_place(own, share, places)) for share, places in places_of.items()]
+                points = [(100 * share, math.nan if rate is None else rate) for share, rate in points]
+                if not all(math.isnan(rate) for _, rate in points):
+                    style = FILTER_LINES.get(how, ":")
                     colour = plt.get_cmap("tab10").colors[methods.index(method)]
                     place.plot(*zip(*points), style, marker="o", markersize=3, linewidth=1, label=f"{method}, {how}", color=colour)
-            clients = max(int(row["clients"]) for row in rows) if many else 1
-            tidy(place, f"{clients} client{'s' if many else ''}", "% of the rows pass", "queries/s", log_x=True)
+            most = max(int(row["clients"]) for row in rows)
+            tidy(place, f"{most} clients, fewer where slow" if many else "1 client", "% of the rows pass", "queries/s", log_x=True)
             place.xaxis.set_major_formatter("{x:g}")
             place.invert_xaxis()
         axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
@@ -247,12 +252,11 @@ def best_points(rows, least):
     return [p for p in points if not any(other != p and other[0] >= p[0] and other[1] >= p[1] for other in points)]
 
 
-def slowest_place(rows, share):
-    """Queries/s of the fastest setting at the recall of filters, for the place of the rows where that is least."""
-    own = [row for row in rows if number(row, "share") == share]
-    rates = [[number(row, "queries_per_second") for row in own if row["where"] == where and number(row, "recall") >= FILTER_RECALL]
-             for where in sorted({row["where"] for row in own})]
-    return min(map(max, rates)) if rates and all(rates) else None
+def slowest_place(rows, share, places):
+    """Queries/s of the fastest setting at the recall of filters, for the place of the rows where that is least; none where one is missing."""
+    enough = [row for row in rows if number(row, "share") == share and number(row, "recall") >= FILTER_RECALL]
+    rates = [[number(row, "queries_per_second") for row in enough if row["where"] == place] for place in places]
+    return min(map(max, rates)) if all(rates) else None
 
 
 def fastest(rows):

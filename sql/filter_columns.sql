@@ -63,6 +63,8 @@ DROP INDEX items_index;
 -- refused
 CREATE INDEX items_index ON items USING exact (tenant);
 CREATE INDEX items_index ON items USING exact (tenant, price);
+CREATE INDEX items_index ON items USING exact (v filter_ops);
+CREATE INDEX items_index ON items USING exact (tenant, v filter_ops);
 CREATE INDEX items_index ON items USING exact (v, tenant, h);
 CREATE INDEX items_index ON items USING exact (v, box);
 CREATE INDEX items_index ON items USING exact (v, (ARRAY[tenant]));

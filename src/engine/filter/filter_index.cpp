@@ -206,8 +206,7 @@ FailingRows FilterIndex::mark(std::span<const std::uint64_t> predicate, RowBitma
     } else if (narrowest_term(predicate, pool).rows < rows_ / scan_share) {
         failing.bits.assign(words, ~std::uint64_t{0});
         const std::shared_ptr<const PassingRows> passed = passing(predicate, pool);
-        for (const std::uint32_t row : passed->rows)
-            failing.bits[row / 64] &= ~(std::uint64_t{1} << (row % 64));
+        for (const std::uint32_t row : passed->rows) failing.bits[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     } else {
         failing.bits.resize(words);
         mark_by_scan(predicate, failing.bits, pool);

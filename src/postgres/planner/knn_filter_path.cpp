@@ -12,12 +12,14 @@
 #include "postgres/planner/custom_path.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/plancat.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
@@ -31,6 +33,7 @@ namespace
 
 // The cost of a search that takes a bound as a share of that of one without a bound.
 constexpr double bounded_search = 0.05;
+constexpr double widest_whole = 2;  // times the bytes of the columns that are needed
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
@@ -185,8 +188,32 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     return made;
 }
 
+// Whether each target is a column of the table.
+bool are_columns(List* targets, Index relation)
+{
+    ListCell* cell;
+    foreach (cell, targets) {
+        const auto* column = reinterpret_cast<Var*>(lfirst_node(TargetEntry, cell)->expr);
+        if (!IsA(column, Var) || static_cast<Index>(column->varno) != relation || column->varattno <= 0) return false;
+    }
+    return true;
+}
+
+// Make the scan of the index return the table's rows as they are, which spares it a projection. The filter may hold
+// rows back: so not where the rows are much wider than the columns that are needed.
+void return_whole_rows(PlannerInfo* root, RelOptInfo* rel, Plan* plan)
+{
+    if (!IsA(plan, IndexScan) || !are_columns(plan->targetlist, rel->relid)) return;
+    const double row_bytes = static_cast<double>(rel->pages) * BLCKSZ / Max(1.0, rel->tuples);
+    const double width = row_bytes - MAXALIGN(SizeofHeapTupleHeader) - sizeof(ItemIdData);
+    if (width > widest_whole * Max(1, plan->plan_width)) return;
+    List* columns = build_physical_tlist(root, rel);
+    if (columns != NIL) plan->targetlist = columns;
+}
+
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
+    return_whole_rows(root, rel, static_cast<Plan*>(linitial(plans)));
     const auto* index = reinterpret_cast<const IndexPath*>(path_below_knn_filter(&path->path));
     List* filters = NIL;
     List* bounds = NIL;

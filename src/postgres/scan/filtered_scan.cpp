@@ -156,7 +156,7 @@ void note_passing(IndexScanDesc scan, uint32 passing)
 void describe_row(IndexScanDesc scan, const Candidate& candidate)
 {
     FilteredScan* filter = state_of(scan)->hint.filter;
-    if (filter == nullptr) return;
+    if (filter == nullptr || !filter->described) return;
     Progress& now = state_of(scan)->now;
     now.offered++;
     filter->scan = scan;

@@ -191,11 +191,10 @@ bool is_complete(const MethodDescription& method, ElementType element, const Par
     return true;
 }
 
-bool may_end_early(Relation index)
+bool may_end_early(const MethodDescription& method, ElementType element)
 {
-    if (!is_complete(index)) return false;
-    const ElementType element = index_element_type(index);
-    for (const SettingDescription& setting : access_method_of(index).settings) {
+    if (!method.complete.has(element)) return false;
+    for (const SettingDescription& setting : method.settings) {
         if (setting.ends_early && setting.elements.has(element)) return true;
     }
     return false;

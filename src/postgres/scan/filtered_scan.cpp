@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
@@ -62,11 +61,13 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 // Whether the scan's searches miss no row, by its bound and the session's settings.
 bool searches_completely(IndexScanDesc scan)
 {
-    if (!may_end_early(scan->indexRelation)) return is_complete(scan->indexRelation);
-    ParameterList settings =
-        method_settings(access_method_of(scan->indexRelation), index_element_type(scan->indexRelation));
-    set_within(&settings, state_of(scan)->now.within);
-    return is_complete(scan->indexRelation, settings);
+    const ScanState* state = state_of(scan);
+    const MethodDescription& method = *state->method;
+    const ElementType element = state->key.element;
+    if (!may_end_early(method, element)) return method.complete.has(element);
+    ParameterList settings = method_settings(method, element);
+    set_within(&settings, state->now.within);
+    return is_complete(method, element, settings);
 }
 
 void begin_exactly(Progress* now)

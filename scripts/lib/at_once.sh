@@ -13,7 +13,7 @@ choose_at_once()
 known_seconds()
 {
     cat <<'TEXT'
-valgrind:matchcount_bound 650 valgrind:matchcount_sets_changes 500 valgrind:matchcount_join 550 valgrind:knn_graph 430
+valgrind:matchcount_join 550 valgrind:matchcount_bound 450 valgrind:matchcount_sets 450
 valgrind:knn_search 410 valgrind:matchcount_input 370 valgrind:all_rows 320 valgrind:matchcount_minhash 300
 valgrind:knn_batch 260 valgrind: 100 tap:crash_points 600 tap:torn_pages 600 tap:crash_loop 600 tap: 40
 wal-consistency:crash_points 600 wal-consistency:torn_pages 600 wal-consistency:crash_loop 600 wal-consistency: 50

@@ -10,6 +10,7 @@
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -33,7 +34,6 @@ namespace
 {
 
 constexpr double bound_slack = 1e-9;  // between the scan's distance and the operator's
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 // A value that the distance is compared with.
 struct Bound {

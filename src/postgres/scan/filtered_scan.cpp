@@ -7,6 +7,7 @@
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_plan.h"
 #include "postgres/settings.h"
 #include "protocol/search_bound.h"
@@ -17,15 +18,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr double spare_deviations = 2;  // margin for chance, in standard deviations of the number of rows that pass
-constexpr double lowest_rate = 1e-9;
+constexpr double spare_deviations = 2;    // margin for chance, in standard deviations of the number of rows that pass
 constexpr uint32 most_at_once = 16384;    // rows of a search: the planner's estimate may be wrong
 constexpr uint32 first_rows = 64;         // of a first search when there is no LIMIT
 constexpr double usual_search_rows = 64;  // wanted rows that MethodDescription::compared_rows assumes
 constexpr uint32 deeper = 4;              // factor by which each search has more rows than the one before
 constexpr uint32 most_deeper = 2;         // number of such searches before an exact one
 
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 constexpr double farthest = std::numeric_limits<double>::infinity();
 
 // Whether an exact search through all rows costs less than the method's own search for `wanted` rows.
@@ -73,7 +72,7 @@ bool searches_completely(IndexScanDesc scan)
 void begin_exactly(Progress* now)
 {
     now->continuation = true;
-    now->cursor = {lowest, 0};
+    now->cursor = front;
 }
 
 // The number of rows of the batch that the scan may return beyond the search's depth, or after another search: of rows

@@ -1,12 +1,12 @@
 // The searches of a scan: first the method's own, then the same with more rows while they are few, then exact
 // continuations until every row was offered.
-#include <limits>
 
 #include "postgres/am/index_options.h"
 #include "postgres/client/loader.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
 #include "protocol/rungs.h"
@@ -19,8 +19,6 @@ namespace
 
 constexpr uint32 continue_after = 1024;  // rows beyond which an exact scan costs less
 constexpr uint32 first_chunk = 1024;
-
-constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 
 // From the second search on, the scan must know the rows of the first, to leave them out.
 void remember_first_batch(ScanState* state)
@@ -242,7 +240,7 @@ bool fetch_batch(IndexScanDesc scan)
         remember_first_batch(state);
     } else {
         now.cursor = front;
-        now.floor = -std::numeric_limits<double>::infinity();
+        now.floor = lowest;
         now.ceiling = now.floor;
         now.boundary = now.floor;
     }

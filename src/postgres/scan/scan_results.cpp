@@ -1,12 +1,12 @@
 // Turns the engine's results into rows in order of distance.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "postgres/am/attribute_code.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -17,7 +17,6 @@ namespace
 
 constexpr Size fewest_gathered = 4096;
 constexpr uint32 fewest_room = 16;  // of a list of rows
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 // Order by value, ties by heap address.
 int compare_candidates(const void* a, const void* b)

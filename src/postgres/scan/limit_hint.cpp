@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-static constexpr double lowest_rate = 1e-9;
+static constexpr double lowest_hint_rate = 1e-9;
 
 static bool has_number(const LimitState* limit)
 {
@@ -34,7 +34,7 @@ int64 rows_for_limit(const LimitHint& hint)
     const auto rows = static_cast<double>(limit_hint_rows(hint));
     if (rows <= 0) return 0;
     return static_cast<int64>(
-        Min(std::ceil(rows / Max(hint.pass_rate, lowest_rate)), static_cast<double>(PG_INT64_MAX / 2)));
+        Min(std::ceil(rows / Max(hint.pass_rate, lowest_hint_rate)), static_cast<double>(PG_INT64_MAX / 2)));
 }
 
 int64 tuples_needed(const TupleBound& bound)

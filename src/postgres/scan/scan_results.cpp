@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr Size fewest_gathered = 4096;
-constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr double lowest_distance = -std::numeric_limits<double>::infinity();
 
 // Order by value, ties by heap address.
 int compare_candidates(const void* a, const void* b)
@@ -178,10 +178,10 @@ void sort_candidates(CandidateList* list)
 void restart_order(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
-    now.floor = now.boundary = lowest;
+    now.floor = now.boundary = lowest_distance;
     // Held rows were compared with the rows of earlier searches only. A later row may lie on either side of one that
     // is within its bounds.
-    now.ceiling = lowest;
+    now.ceiling = lowest_distance;
     for (uint32 i = 0; i < now.held.count; ++i) now.ceiling = Max(now.ceiling, now.held.items[i].value);
 }
 

@@ -15,7 +15,8 @@ known_seconds()
     cat <<'TEXT'
 valgrind:matchcount_join 550 valgrind:matchcount_bound 450 valgrind:matchcount_sets 450
 valgrind:knn_search 410 valgrind:matchcount_input 370 valgrind:all_rows 320 valgrind:matchcount_minhash 300
-valgrind:knn_batch 260 valgrind: 100 tap:crash_points 600 tap:torn_pages 600 tap:crash_loop 600 tap: 40
+valgrind:knn_batch 260 valgrind: 100 tap:crash_points 600 tap:torn_pages 600 tap:crash_loop 600
+tap:churn 140 tap:tid_reuse 130 tap:merge 90 tap:random_statements 80 tap:functions 70 tap: 40
 wal-consistency:crash_points 600 wal-consistency:torn_pages 600 wal-consistency:crash_loop 600 wal-consistency: 50
 compute-sanitizer: 600 tidy: 500 tsan: 400 asan: 300 cassert: 250 regress: 200 unit: 150 format: 30
 TEXT

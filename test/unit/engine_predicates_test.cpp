@@ -175,42 +175,59 @@ TEST_F(Predicates, ThatAreMalformedDropTheConnection)
     EXPECT_TRUE(dropped(request(3, 2, max_predicate_words + 1, endless.size()), endless, {0, 1}));
 }
 
-// Searches that wait in the queue become one batch, whatever their predicates.
+// Searches that arrive while their only I/O thread searches become one batch, whatever their predicates.
 TEST_F(Predicates, OfSeveralClientsShareABatch)
 {
-    test_method_state().cost = 1e7;  // no search runs on the thread of its connection
-    test_method_state().slow_ms = 100;
-    std::vector<std::thread> threads;
+    constexpr unsigned clients = 6;
+    EngineOptions options;
+    options.io_threads = 1;
+    TestServer narrow(options);
+    EngineClient first(narrow.path());
+    load(first, index, built);
+    std::vector<EngineClient> sessions;  // their greetings too are answered by that thread
+    for (unsigned i = 0; i < clients; ++i) sessions.emplace_back(narrow.path());
+    test_method_state().searches = 0;
+    test_method_state().held = true;
+    const std::vector<float> zero(index.shape.dimensions);
+    const std::uint64_t id = first.send(MessageType::search, EngineClient::bytes_of(search_request(index, 10)),
+                                        EngineClient::bytes_of_all(zero));
+    std::atomic<unsigned> asking{0};
     std::atomic<std::uint32_t> widest{0};
-    for (unsigned i = 0; i < 6; ++i) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < clients; ++i) {
         threads.emplace_back([&, i] {
-            EngineClient own(server.path());
+            EngineClient& own = sessions[i];
             const std::vector<float> query = index.random_rows(1, 20 + i);
             const Predicate predicate = Predicate().where(0, 0, 40 + 7 * (i % 3));
             std::vector<std::uint64_t> block(3);
             std::memcpy(block.data(), query.data(), query.size() * sizeof(float));
             block.insert(block.end(), predicate.words().begin(), predicate.words().end());
-            SearchRequest asked = i < 5 ? request(10, 1, 1, predicate.words().size()) : search_request(index, 10);
+            const bool filtered = i < clients - 1;
+            const SearchRequest asked =
+                filtered ? request(10, 1, 1, predicate.words().size()) : search_request(index, 10);
             const auto bytes = EngineClient::bytes_of_all(block);
-            for (int turn = 0; turn < 3; ++turn) {
-                const SearchOutcome outcome = decode_outcome(
-                    own.call(MessageType::search, EngineClient::bytes_of(asked), i < 5 ? bytes : bytes.first(20)));
-                std::uint32_t before = widest;
-                while (before < outcome.reply.batch_width &&
-                       !widest.compare_exchange_weak(before, outcome.reply.batch_width)) {
-                }
-                if (i < 5) {
-                    expect_right(outcome, 0, query.data(), 10, predicate);
-                } else {
-                    expect_nearest(index, query.data(), outcome.results, 10);
-                    EXPECT_EQ(outcome.reply.filter_ways, FilterWays::none);
-                }
+            ++asking;
+            const SearchOutcome outcome = decode_outcome(
+                own.call(MessageType::search, EngineClient::bytes_of(asked), filtered ? bytes : bytes.first(20)));
+            std::uint32_t before = widest;
+            while (before < outcome.reply.batch_width &&
+                   !widest.compare_exchange_weak(before, outcome.reply.batch_width)) {
+            }
+            if (filtered) {
+                expect_right(outcome, 0, query.data(), 10, predicate);
+            } else {
+                expect_nearest(index, query.data(), outcome.results, 10);
+                EXPECT_EQ(outcome.reply.filter_ways, FilterWays::none);
             }
         });
     }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while ((asking < clients || test_method_state().searches == 0) && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    test_method_state().held = false;
+    EXPECT_EQ(decode_outcome(first.wait(id)).results.size(), 10U);
     for (std::thread& thread : threads) thread.join();
-    test_method_state().cost = 1;
-    test_method_state().slow_ms = 0;
     EXPECT_GT(widest, 1U);
 }
 

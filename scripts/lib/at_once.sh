@@ -132,8 +132,8 @@ end_job()
     local job=${job_of[$1]} took=$((SECONDS - began_at[$1])) log good=0 bad=0 rc=0
     log=$(log_of "$job")
     wait "$1" || rc=$?
-    read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)
-    good=${good:-0} bad=${bad:-0}
+    # A job without its closing line has not ended well.
+    read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1) || good=0 bad=1
     # It may be stopped, or end, before it counts.
     [ "$bad" -gt 0 ] || { [ "$rc" -eq 0 ] && [ -z "${2:-}" ]; } || bad=1
     count "$job" "$good" "$bad"

@@ -41,6 +41,7 @@ inline uint64 predicate_bytes(uint64 queries)
 uint32 gather_predicates(const QueryPredicate* predicates, uint32 count, SearchPredicates* out);
 
 inline constexpr int most_search_pieces = 1 + most_row_pieces + 4;
+static_assert(most_search_pieces <= most_request_pieces);
 
 // Describes the queries and predicates in the request, and lists the pieces of its message; returns their number.
 int search_pieces(SearchRequest* request, const RowView& queries, const SearchPredicates& predicates,

@@ -33,8 +33,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr double bound_slack = 1e-9;  // between the scan's distance and the operator's
-
 // A value that the distance is compared with.
 struct Bound {
     ExprState* value;
@@ -187,7 +185,7 @@ bool is_beyond_bound(KnnFilterState* state)
     if (std::isnan(state->bound)) return true;
     if (row.unordered) return false;
     if (std::isinf(row.value)) return row.value > state->bound;
-    return row.value > state->bound + bound_slack * Max(std::fabs(row.value), std::fabs(state->bound));
+    return row.value > state->bound + distance_rounding * Max(std::fabs(row.value), std::fabs(state->bound));
 }
 
 // Replace the bounds of held rows by exact distances: rows of another search may come between them.

@@ -6,6 +6,7 @@
 #include "postgres/client/row_pieces.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/scan/search_start.h"
 
@@ -17,8 +18,6 @@ extern "C" {
 
 namespace pgwarp
 {
-
-static constexpr double partition_bound_slack = 1e-9;  // for the rounding of distances that the executor computes again
 
 PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor)
 {
@@ -155,7 +154,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     for (uint32 i = 0; i < answer.count; ++i) {
         *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);
     }
-    *bound -= partition_bound_slack * std::fabs(*bound);
+    *bound -= distance_rounding * std::fabs(*bound);
     return !std::isnan(*bound);
 }
 

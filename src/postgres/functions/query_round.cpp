@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "postgres/am/index_options.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/settings.h"
 
@@ -23,7 +24,7 @@ void verify_distance(const SearchTarget* target, const float* query, Tid entry, 
     double truth = 0;
     const RowView compared = dense_rows(query, 1, target->dimensions);
     if (!fetch_row_distance(target->reader, entry, target->metric, compared, &truth)) return;
-    if (std::fabs(distance - truth) <= 1e-9 * Max(std::fabs(truth), std::fabs(distance))) return;
+    if (std::fabs(distance - truth) <= distance_rounding * Max(std::fabs(truth), std::fabs(distance))) return;
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                     errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g, the row's own is %.17g",
                            RelationGetRelationName(target->index), entry.block, entry.offset, distance, truth)));

@@ -267,7 +267,7 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
     const Progress& now = state_of(scan)->now;
     double truth = 0;
     if (now.arbitrary || !heap_distance(scan, candidate.tid, &truth)) return;
-    const double tolerance = 1e-9 * Max(std::fabs(truth), std::fabs(candidate.value));
+    const double tolerance = distance_rounding * Max(std::fabs(truth), std::fabs(candidate.value));
     const bool is_bound = candidate.value < candidate.upper;
     const bool right = is_bound ? candidate.value <= truth && truth <= candidate.upper
                                 : std::fabs(candidate.value - truth) <= tolerance;

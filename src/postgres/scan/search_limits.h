@@ -1,4 +1,4 @@
-// Values at the ends of what a search may meet.
+// Values at the ends of what a search may meet, and how far two computations of one distance may lie apart.
 #pragma once
 
 #include <limits>
@@ -12,5 +12,7 @@ inline constexpr double lowest = -std::numeric_limits<double>::infinity();  // b
 inline constexpr SearchCursor front = {lowest, 0};                          // before every row
 // Of the rates at which rows pass filters: where none has passed, a search must still end.
 inline constexpr double lowest_rate = 1e-9;
+// Between the engine's distance and the operator's, which round differently; a share of the larger one.
+inline constexpr double distance_rounding = 1e-9;
 
 }  // namespace pgwarp

@@ -8,8 +8,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 rows_between_delays = 256;
-
 // Write the bytes of live rows in a piece of an array.
 void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, const char* piece, uint64 length,
                       ArrayWriter* writer)

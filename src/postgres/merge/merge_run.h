@@ -10,6 +10,8 @@
 namespace pgwarp
 {
 
+inline constexpr uint64 rows_between_delays = 256;  // points at which a merge gives way, among rows that it copies
+
 // One merge, or one step of it. Allocated in the merge's memory context.
 struct MergeRun {
     Relation index;

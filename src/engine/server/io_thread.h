@@ -26,6 +26,8 @@
 namespace pgwarp
 {
 
+inline constexpr double inline_cost = 2e6;  // operations of a request that an I/O thread answers itself
+
 using ConnectionPtr = std::shared_ptr<Connection>;
 
 // A request in the hands of its handler.

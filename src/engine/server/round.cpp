@@ -12,8 +12,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr double inline_cost = 2e6;              // float operations of a request that an I/O thread answers itself
-constexpr double inline_batch_cost = 16e6;       // of requests that it answers as one batch
+constexpr double inline_batch_cost = 16e6;       // operations of requests that an I/O thread answers as one batch
 constexpr std::size_t most_inline_queries = 64;  // of a request
 
 // The body behind a SearchReply: the counts, padded to 8 bytes, the results, and their places where wanted.

@@ -18,8 +18,8 @@ namespace
 
 constexpr std::uint32_t step_texts = 512;  // compared at a time
 constexpr std::uint32_t few_places = 64;   // of short lists, in an index of any size
-constexpr std::uint64_t most_text_cost =
-    1U << 22;  // of a comparison between two polls: characters times words of the query
+// Of a comparison between two polls: characters times words of the query.
+constexpr std::uint64_t most_text_cost = 1U << 22;
 constexpr std::uint32_t candidates_at_a_time = 64;
 
 // Neighbours in the order of lengths, all on one side of the query's length.

@@ -20,9 +20,9 @@ constexpr uint64 fewest_step_rows = 1U << 17;  // rows that a merge takes at a t
 constexpr uint64 steps = 8;                    // or the index's rows divided by this, if more
 constexpr double linked_share = 1.0 / 64;      // part of the rows in the logs that is worth a merge of linked rows
 constexpr double passed_share = 0.1;           // share of dead rows that searches may pass through
-constexpr double growth = 2;           // factor of the trained rows above which the quantizers are trained again
-constexpr double small_growth = 1.25;  // of a small index in which nothing detects drift
-constexpr uint64 small_rows = 1U << 14;
+constexpr double growth = 2;             // factor of the trained rows above which the quantizers are trained again
+constexpr double small_growth = 1.25;    // of a small index in which nothing detects drift
+constexpr uint64 small_rows = 1U << 14;  // live rows up to which an index is small
 
 bool stores_rows(const MergeRun* merge)
 {

@@ -3,8 +3,8 @@ EXTENSION = pgwarp
 MODULE_big = pgwarp
 DATA = $(wildcard src/sql/pgwarp--*.sql)
 
-# Sources that are compiled as they are: by functions for several processors, by flags of their own, or since two of one
-# folder have callbacks of the same names.
+# Sources that are compiled one by one: they have functions for several processors, depend on flags, or share the names of
+# their callbacks with another file of the folder.
 CXX_SOURCES = src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/gram_distance.cpp \
 	src/numeric/jaro_winkler.cpp src/postgres/storage/fault_point.cpp src/postgres/client/message_fault.cpp \

@@ -3,6 +3,7 @@
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/client/index_searches.h"
+#include "postgres/executor/knn_batch_keys.h"
 #include "postgres/scan/search_start.h"
 
 extern "C" {
@@ -322,6 +323,14 @@ AnswerCache* find_answer_cache(const EState* executor, Relation index)
         if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
+}
+
+void note_keys_of_scan(const EState* executor, Relation index, const ScanKeyData* keys, int count)
+{
+    for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+        if (cache->noted_keys == nullptr || RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
+        note_scan_keys(cache->noted_keys, keys, count);
+    }
 }
 
 bool answers_query(const AnswerCache* cache, const ScanQuery& query)

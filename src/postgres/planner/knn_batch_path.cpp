@@ -184,8 +184,8 @@ Node* replace_parameters(Node* node, void* context)
     return mutate_expression(node, replace_parameters, context);
 }
 
-// Describes the search keys of the scan, whose values come from the outer relation; false where some cannot be
-// evaluated ahead.
+// Describes the search keys of the scan, whose values come from the outer relation or are the same for all its rows;
+// false where some cannot be evaluated ahead.
 bool add_keys(const KnnSubquery& found, Node* (*replace)(Node*, void*), OuterColumns* columns, KnnBatchPlan* plan)
 {
     ListCell* cell;
@@ -196,7 +196,11 @@ bool add_keys(const KnnSubquery& found, Node* (*replace)(Node*, void*), OuterCol
             const Expr* condition = lfirst_node(RestrictInfo, qual)->clause;
             Node* value = value_of_condition(condition);
             if (value != nullptr) value = replace(value, columns);
-            if (columns->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
+            if (columns->failed || !may_evaluate_ahead(value)) {
+                if (!is_value_of_scan(value)) return false;
+                columns->failed = false;
+                value = nullptr;
+            }
             if (!add_batch_key(condition, clause->indexcol, reinterpret_cast<Expr*>(value), plan)) return false;
         }
     }

@@ -144,7 +144,12 @@ bool add_conditions(const SearchingSubplan& found, Arguments* arguments, KnnBatc
         const int column = column_of_condition(condition);
         Node* value = value_of_condition(condition);
         if (value != nullptr) value = replace_parameter(value, arguments);
-        if (column < 0 || arguments->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
+        if (column < 0) return false;
+        if (arguments->failed || !may_evaluate_ahead(value)) {
+            if (!is_value_of_scan(value)) return false;
+            arguments->failed = false;
+            value = nullptr;
+        }
         if (!add_batch_key(condition, column, reinterpret_cast<Expr*>(value), plan)) return false;
     }
     return true;

@@ -127,7 +127,7 @@ void search_together(AnswerCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, &counts);
+    search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, {}, &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
     first.counts.queries += counts.searches;

@@ -17,8 +17,8 @@ DECLARE
 	truth float8[];
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
-		IF line ~ 'KnnPartitions|Requests|Searches:|Cache Hits|Rows Passing|Key Search' AND line !~ 'Index Searches' THEN
-			RETURN NEXT regexp_replace(trim(line), ' \(actual.*', '');
+		IF line ~ 'KnnPartitions|KnnBatch|Requests|Searches:|Cache Hits|Rows Passing' AND line !~ 'Index Searches' THEN
+			RETURN NEXT regexp_replace(regexp_replace(trim(line), ' \(actual.*', ''), 'Keys: \d+', 'Keys: some');
 		END IF;
 	END LOOP;
 	EXECUTE 'SELECT array_agg(d) FROM (' || statement || ') s' INTO got;
@@ -56,7 +56,13 @@ EXECUTE of_tenant(0);
 EXECUTE of_tenant(4);
 EXECUTE of_tenant(NULL);
 SELECT searched($$SELECT v <-> '[5,6,7]' AS d FROM parts WHERE tenant IN (0, 4) ORDER BY 1 LIMIT 30$$);
--- searches of each of some rows
+-- searches of each of some rows, in batches, with a predicate of each in all partitions
+CREATE TABLE queries AS SELECT id, CASE WHEN id % 77 > 0 THEN tenant END AS tenant, 'name ' || id % 5 AS name, v FROM parts WHERE id % 11 = 3;
+ANALYZE queries;
+SELECT searched($$SELECT n.d FROM queries q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM parts i WHERE i.tenant = q.tenant ORDER BY 1 LIMIT 3) n ORDER BY q.id, n.d$$);
+SELECT searched($$SELECT n.d FROM queries q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM parts i WHERE i.tenant IN (q.tenant, 3) AND i.name = q.name AND i.id % 3 = 0 ORDER BY 1 LIMIT 3) n ORDER BY q.id, n.d$$);
+SELECT searched($$SELECT n.d FROM queries q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM parts i WHERE i.tenant = length(repeat('x', 4)) + length(current_user) - length(current_user) ORDER BY 1 LIMIT 3) n ORDER BY q.id, n.d$$);
+SELECT searched($$SELECT (SELECT i.v <-> q.v FROM parts i WHERE i.tenant = q.tenant ORDER BY i.v <-> q.v LIMIT 1) AS d FROM queries q ORDER BY q.id$$);
 SELECT searched($$SELECT n.d FROM (SELECT * FROM parts WHERE id IN (7, 1008, 2009)) q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM parts i WHERE i.tenant = q.tenant ORDER BY 1 LIMIT 3) n ORDER BY q.id, n.d$$);
 -- unions of tables whose indexes have their columns at the same places, and at others
 CREATE TABLE others (a integer, b integer, v vector(3));
@@ -84,5 +90,5 @@ DROP INDEX parts_v;
 CREATE INDEX parts_v ON parts USING graph (v, tenant);
 SELECT count(*) FROM (SELECT id FROM parts ORDER BY v <-> '[5,6,7]') s;
 SELECT searched($$SELECT v <-> '[5,6,7]' AS d FROM parts WHERE tenant = 3 ORDER BY 1 LIMIT 10$$);
-DROP TABLE parts, others, more, turned;
+DROP TABLE parts, queries, others, more, turned;
 DROP FUNCTION searched, begun;

@@ -190,7 +190,7 @@ void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 coun
                     const RowView& queries, const SearchPredicates& predicates, IndexSearchCounts* counts)
 {
     const RowBlock block = block_of(queries);
-    const uint64 query_bytes = block.bytes() + (predicates.form.count > 0 ? predicate_bytes(block.count) : 0);
+    const uint64 query_bytes = block.bytes() + predicates.form.bytes(block.count);
     auto** parts = static_cast<BatchPart**>(palloc0(sizeof(BatchPart*) * Max(1U, count)));
     uint32 left = 0;
     for (uint32 i = 0; i < count; ++i) {

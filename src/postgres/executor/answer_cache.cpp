@@ -119,7 +119,8 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
     MemoryContextSwitchTo(outer);
 }
 
-// Search for the batch in all indexes with one request. A cache whose index got no answers stays without them.
+// Search for the batch in all indexes with one request. A cache whose index got no answers stays without them, and so
+// do all where the predicates are too many for a request.
 void search_together(AnswerCache* caches, uint32 count)
 {
     AnswerCache& first = caches[0];
@@ -127,8 +128,18 @@ void search_together(AnswerCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, {}, &counts);
-    for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
+    SearchPredicates predicates = {};
+    if (first.predicates == nullptr || gather_predicates(first.predicates, first.count, &predicates) == first.count) {
+        search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, predicates,
+                       &counts);
+    }
+    for (uint32 i = 0; i < count; ++i) {
+        const BatchAnswer* answers = searches[i].answers;
+        caches[i].answers = searches[i].answers;
+        if (answers != nullptr && answers->part != nullptr) {
+            note_keyed_search(&first.counts.keyed, answers->part->reply);
+        }
+    }
     first.counts.requests += counts.requests;
     first.counts.queries += counts.searches;
     first.counts.engine_ns += counts.engine_ns;

@@ -2,6 +2,7 @@
 
 extern "C" {
 #include "executor/executor.h"
+#include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -105,6 +106,21 @@ bool add_batch_key(const Expr* condition, int column, Expr* value, KnnBatchPlan*
     if (!IsA(condition, NullTest)) return false;
     const bool null = reinterpret_cast<const NullTest*>(condition)->nulltesttype == IS_NULL;
     add_key(plan, column, null ? KeyKind::is_null : KeyKind::is_not_null, InvalidOid, InvalidOid, nullptr);
+    return true;
+}
+
+bool add_batch_keys(const List* clauses, KnnBatchPlan* plan)
+{
+    ListCell* cell;
+    foreach (cell, clauses) {
+        const auto* clause = lfirst_node(IndexClause, cell);
+        ListCell* qual;
+        foreach (qual, clause->indexquals) {
+            const Expr* condition = lfirst_node(RestrictInfo, qual)->clause;
+            auto* value = reinterpret_cast<Expr*>(value_of_condition(condition));
+            if (!add_batch_key(condition, clause->indexcol, value, plan)) return false;
+        }
+    }
     return true;
 }
 

@@ -18,6 +18,8 @@ namespace pgwarp
 // compared with, over the outer row; null for IS [NOT] NULL, and where the value is that of the scan itself. False for
 // a condition of another kind.
 bool add_batch_key(const Expr* condition, int column, Expr* value, KnnBatchPlan* plan);
+// Adds all conditions of an index path (IndexClause), with the values that they have there.
+bool add_batch_keys(const List* clauses, KnnBatchPlan* plan);
 // The right side of such a condition; null for IS [NOT] NULL and for other kinds.
 Node* value_of_condition(const Expr* condition);
 

@@ -67,6 +67,10 @@ SELECT scanned('SELECT id, note, tenant FROM items WHERE tenant = 7 AND m >= ''c
 SELECT live_rows > 3900 FROM pgwarp_check('items_v', true);
 -- expressions, and an approximate method
 DROP INDEX items_v;
+CREATE INDEX items_v ON items USING exact ((tenant / 2), v, (id % 7)) INCLUDE (id, tenant);
+VACUUM ANALYZE items;
+SELECT scanned('SELECT tenant / 2, id % 7 FROM items WHERE tenant / 2 = 3 AND id % 7 > 3 ORDER BY v <-> ''[.5,.5,.5,3]'' LIMIT 5');
+DROP INDEX items_v;
 CREATE INDEX items_v ON items USING ivfadc ((tenant / 2), v, (note IS NULL)) INCLUDE (id) WITH (lists = 10);
 VACUUM ANALYZE items;
 EXPLAIN (COSTS OFF) SELECT id FROM items WHERE tenant / 2 = 3 AND note IS NULL ORDER BY v <-> '[.5,.5,.5,3]' LIMIT 5;

@@ -151,19 +151,14 @@ Bitmapset* included_columns(const IndexOptInfo* info)
     return columns;
 }
 
-// Whether an included column has the value of a key column too. The plan is to take that, because the scan returns the
-// values of key columns only with rows whose keys are checked again.
-bool is_included(const IndexOptInfo* info, int column)
+// The index in the form that the plan refers to: (key columns ..., distance, included columns ...). The scan returns
+// the values of key columns only with rows whose keys are checked again. So the plan refers to a key column for this
+// check alone: one that the query could use otherwise, since included columns give it, counts as one that cannot be
+// returned.
+IndexOptInfo* with_distance(const IndexOptInfo* info, int vector, Given given)
 {
-    for (int i = info->nkeycolumns; i < info->ncolumns; ++i) {
-        if (info->indexkeys[column] != 0 && info->indexkeys[i] == info->indexkeys[column]) return true;
-    }
-    return false;
-}
-
-// The index in the form that the plan refers to: (key columns ..., distance, included columns ...).
-IndexOptInfo* with_distance(const IndexOptInfo* info, int vector, Node* distance)
-{
+    Node* distance = given.distance;
+    given.distance = nullptr;
     auto* made = static_cast<IndexOptInfo*>(palloc(sizeof(IndexOptInfo)));
     memcpy(made, info, sizeof(IndexOptInfo));
     made->canreturn = static_cast<bool*>(palloc(sizeof(bool) * static_cast<Size>(info->ncolumns + 1)));
@@ -178,7 +173,8 @@ IndexOptInfo* with_distance(const IndexOptInfo* info, int vector, Node* distance
             made->canreturn[i] = true;
         }
         if (!key) target->resno = static_cast<AttrNumber>(i + 2);
-        made->canreturn[key ? i : i + 1] = !key || (i != vector && !is_included(info, i));
+        made->canreturn[key ? i : i + 1] =
+            !key || (i != vector && needs_more(reinterpret_cast<Node*>(target->expr), &given));
         made->indextlist = lappend(made->indextlist, target);
     }
     return made;
@@ -218,7 +214,7 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
     const Query* query = root->parse;
     const bool ties = list_length(query->sortClause) != 1 || query->limitOption == LIMIT_OPTION_WITH_TIES;
     if (!exact && ties) return;
-    IndexPath* made = create_index_path(root, with_distance(info, linitial_int(path->indexorderbycols), given.distance),
+    IndexPath* made = create_index_path(root, with_distance(info, linitial_int(path->indexorderbycols), given),
                                         path->indexclauses, path->indexorderbys, path->indexorderbycols,
                                         path->path.pathkeys, path->indexscandir, true, nullptr, 1.0, false);
     made->path.pathtarget = given_target(rel, given);

@@ -38,11 +38,12 @@ struct FilteredScan {
     KeyedSearches keyed;  // of the scan
     double pass_rate;     // share of the scan's rows within its distance bound that the planner expects to pass
     // Since the last rescan:
-    bool bounded;   // rows without a distance, or with one beyond `within`, do not pass
-    double within;  // infinity where the distance has no bound
-    bool merges;    // rows of a later search may be nearer than earlier rows: the filter sorts them
-    uint64 passed;  // rows that passed
-    ScannedRow row;
+    bool bounded;    // rows without a distance, or with one beyond `within`, do not pass
+    double within;   // infinity where the distance has no bound
+    bool merges;     // rows of a later search may be nearer than earlier rows: the filter sorts them
+    bool described;  // the filter reads descriptions of rows
+    uint64 passed;   // rows that passed
+    ScannedRow row;  // while rows are described
     IndexScanDesc scan;
 };
 

@@ -38,9 +38,8 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     Progress* now = &state_of(scan)->now;
     const KeyType key_type = state_of(scan)->key;
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    now->query = now->null_query
-                     ? blank_query(key_type.element, now->dimensions)
-                     : copy_query(key_type, key.sk_argument, query_length(key_type.element, scan->indexRelation));
+    now->query = now->null_query ? blank_query(key_type.element, now->dimensions)
+                                 : copy_query(key_type, key.sk_argument, state_of(scan)->query_length);
     const bool ordered = prepare_query(now->metric, now->query, &now->sent);
     now->arbitrary = now->null_query || !ordered;
     now->null_distance = now->null_query;
@@ -87,9 +86,10 @@ void start(IndexScanDesc scan)
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
     read_keys(scan);
-    const FilteredScan* filter = state_of(scan)->hint.filter;
-    const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
-    state_of(scan)->now.within = bounded ? filter->within : no_bound;
+    ScanState* state = state_of(scan);
+    const FilteredScan* filter = state->hint.filter;
+    const bool bounded = filter != nullptr && state->method->takes_bound.has(state->key.element);
+    state->now.within = bounded ? filter->within : no_bound;
 }
 
 // Whether no row passes the scan's keys, or none can pass the filter above because none has a distance.
@@ -134,7 +134,9 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
     state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
+    state->method = &access_method_of(index);
     state->key = index_key_type(index);
+    state->query_length = query_length(state->key.element, index);
     scan->opaque = state;
     // PostgreSQL leaves the allocation of these arrays to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));

@@ -108,7 +108,7 @@ IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32*
     return searches;
 }
 
-void take_answer(PartitionSearch* search, uint32 number, const BatchAnswer* answer)
+void give_answer(PartitionSearch* search, uint32 number, const BatchAnswer* answer)
 {
     search->scans[number].answer = answer;
     if (answer != nullptr && answer->part != nullptr) note_keyed_search(&search->keyed, answer->part->reply);
@@ -135,7 +135,7 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
         const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
         search_indexes({filtered ? prepare_normal_search : prepare_rungs, false, query.within}, searches, count,
                        query.metric, search->query, predicate_of_all(words, query.predicate.count), &search->counts);
-        for (uint32 i = 0; i < count; ++i) take_answer(search, numbers[i], searches[i].answers);
+        for (uint32 i = 0; i < count; ++i) give_answer(search, numbers[i], searches[i].answers);
     }
     MemoryContextSwitchTo(outer);
 }

@@ -73,5 +73,10 @@ DROP INDEX items_v;
 -- pairs within a distance, of one tenant
 CREATE INDEX items_name ON items USING matchcount (name, tenant);
 SELECT batched('SELECT q.id, i.id FROM queries q JOIN items i ON i.name <~~> q.name <= 1 AND i.tenant = q.tenant WHERE q.id < 60');
-DROP TABLE items, queries;
+-- documents by the words of each row, of its tenant: the longest of requests
+CREATE INDEX items_words ON items USING matchcount (to_tsvector('simple', name) tsvector_bm25_ops, tenant);
+CREATE TABLE asked AS SELECT id, tenant, ('[1.2,0.75,2] ' || id % 7 || ':1.5 name:1')::bm25_query AS words FROM queries WHERE tenant IS NOT NULL;
+ANALYZE asked;
+SELECT batched('SELECT q.id, i.d FROM asked q CROSS JOIN LATERAL (SELECT to_tsvector(''simple'', name) <&> q.words AS d FROM items WHERE tenant = q.tenant ORDER BY to_tsvector(''simple'', name) <&> q.words LIMIT 2) i');
+DROP TABLE items, queries, asked;
 DROP FUNCTION batched;

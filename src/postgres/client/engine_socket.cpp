@@ -23,7 +23,6 @@ namespace
 {
 
 constexpr uint32 first_capacity = 64 * 1024;
-constexpr int max_pieces = 6;
 constexpr long uninterruptible_patience_ms = 2000;
 constexpr int pauses_between_looks = 4;
 
@@ -247,8 +246,8 @@ void close_socket(EngineSocket* socket)
 
 SendResult send_frame(EngineSocket* socket, const MessageHeader& header, const RequestPiece* pieces, int piece_count)
 {
-    Assert(piece_count <= max_pieces);
-    iovec vectors[1 + max_pieces];
+    Assert(piece_count <= most_request_pieces);
+    iovec vectors[1 + most_request_pieces];
     vectors[0] = {const_cast<MessageHeader*>(&header), sizeof(header)};
     for (int i = 0; i < piece_count; ++i) vectors[1 + i] = {const_cast<void*>(pieces[i].bytes), pieces[i].length};
     msghdr message;

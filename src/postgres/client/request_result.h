@@ -14,6 +14,7 @@ struct RequestPiece {
     const void* bytes;
     uint32 length;
 };
+inline constexpr int most_request_pieces = 12;
 
 // A reply, read in place; valid until the next request on the connection.
 struct EngineReply {

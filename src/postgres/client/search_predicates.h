@@ -42,6 +42,7 @@ uint32 gather_predicates(const QueryPredicate* predicates, uint32 count, SearchP
 
 inline constexpr int most_query_pieces = most_row_pieces + 4;
 inline constexpr int most_search_pieces = 1 + most_query_pieces;
+static_assert(1 + most_search_pieces <= most_request_pieces);
 
 // Lists the pieces of queries and their predicates, the end of a message; returns their number.
 int query_pieces(const RowView& queries, const SearchPredicates& predicates, RequestPiece pieces[most_query_pieces]);

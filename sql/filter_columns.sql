@@ -118,6 +118,16 @@ SELECT nearest('m > ''happy''');
 CREATE TEMP TABLE t AS SELECT * FROM items;
 CREATE INDEX t_index ON t USING graph (v, tenant);
 SELECT count(*) FROM (SELECT id FROM t WHERE tenant = 3 ORDER BY v <-> '[.5,.5,.5,3]' LIMIT 10) s;
+-- networks: equal as inets are
+CREATE TABLE hosts (id integer, v vector(2), net cidr);
+INSERT INTO hosts SELECT i, ARRAY[i, 1]::vector, CASE WHEN i % 9 > 0 THEN ('10.' || i % 4 || '.0.0/' || 16 + i % 2)::cidr END FROM generate_series(1, 400) i;
+CREATE INDEX hosts_index ON hosts USING exact (v, net);
+EXPLAIN (COSTS OFF) SELECT id FROM hosts WHERE net = '10.1.0.0/17' ORDER BY v <-> '[9,1]' LIMIT 4;
+SELECT id FROM hosts WHERE net = '10.1.0.0/17' ORDER BY v <-> '[9,1]' LIMIT 4;
+SELECT id, net FROM hosts WHERE net IN ('10.1.0.0/16', '10.2.0.0/16', '10.3.0.0/17'::inet) ORDER BY v <-> '[9,1]' LIMIT 4;
+SELECT id FROM hosts WHERE net IS NULL ORDER BY v <-> '[9,1]' LIMIT 4;
+EXPLAIN (COSTS OFF) SELECT id FROM hosts WHERE net << '10.1.0.0/8' ORDER BY v <-> '[9,1]' LIMIT 4;
+DROP TABLE hosts;
 -- an empty table
 TRUNCATE items;
 SELECT nearest('tenant = 3');

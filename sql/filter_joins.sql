@@ -22,7 +22,7 @@ DECLARE
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || statement LOOP
 		IF line ~ 'KnnBatch|Index Cond|Cache Hits|Filter: \(|While' THEN
-			RETURN NEXT regexp_replace(regexp_replace(ltrim(line, ' '), '\(actual.*', ''), '\w+\.(\w)', 'outer.\1', 'g');
+			RETURN NEXT regexp_replace(regexp_replace(regexp_replace(ltrim(line, ' '), '\(actual.*', ''), '\(InitPlan \d+\)\.col1|\$\d+', '$n', 'g'), '\w+\.(\w)', 'outer.\1', 'g');
 		END IF;
 	END LOOP;
 	EXECUTE 'SELECT string_agg(s::text, '' '' ORDER BY s::text) FROM (' || statement || ') s' INTO with_batches;
@@ -46,7 +46,17 @@ SELECT batched('SELECT q.id, i.id FROM queries q CROSS JOIN LATERAL (SELECT id F
 -- sub-selects
 SELECT batched('SELECT id, (SELECT i.id FROM items i WHERE i.tenant = q.tenant AND price > 10 ORDER BY v <-> q.q LIMIT 1) FROM queries q');
 SELECT batched('SELECT id, ARRAY(SELECT i.id FROM items i WHERE i.tenant = q.tenant AND i.name IN (q.name, ''name 1'') ORDER BY v <-> q.q LIMIT 4) FROM queries q');
--- values that may raise errors are not evaluated ahead
+-- values that are the same for all rows, whatever it takes to evaluate them: those of the scan, once one has begun
+SET filter_joins.tenant = '4';
+SELECT batched('SELECT q.id, i.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items WHERE tenant = current_setting(''filter_joins.tenant'')::integer AND name = q.name ORDER BY v <-> q.q LIMIT 3) i');
+SELECT batched('SELECT q.id, i.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items WHERE tenant = ANY (ARRAY(SELECT tenant FROM queries WHERE id < 3)) ORDER BY v <-> q.q LIMIT 3) i');
+SELECT batched('SELECT id, (SELECT i.id FROM items i WHERE i.tenant = current_setting(''filter_joins.tenant'')::integer ORDER BY v <-> q.q LIMIT 1) FROM queries q');
+SELECT batched('SELECT q.id, i.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items WHERE tenant = nullif(current_setting(''filter_joins.none'', true), '''')::integer ORDER BY v <-> q.q LIMIT 3) i');
+-- late, never, and with other values for each of the rows further out
+SELECT batched('SELECT id, CASE WHEN id > 250 THEN (SELECT i.id FROM items i WHERE i.tenant = current_setting(''filter_joins.tenant'')::integer ORDER BY v <-> q.q LIMIT 1) END FROM queries q');
+SELECT batched('SELECT id, CASE WHEN id > 1000 THEN (SELECT i.id FROM items i WHERE i.tenant = 12 / (SELECT count(*) FROM queries WHERE id < 0) ORDER BY v <-> q.q LIMIT 1) END FROM queries q');
+SELECT batched('SELECT t, (SELECT sum(i.id) FROM queries q CROSS JOIN LATERAL (SELECT id FROM items WHERE tenant = t + 1 ORDER BY v <-> q.q LIMIT 3) i WHERE q.id < 100) FROM generate_series(1, 4) t');
+-- values of each row that may raise errors are not evaluated ahead
 SELECT batched('SELECT q.id, i.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM items WHERE tenant = 12 / (q.id + 1) ORDER BY v <-> q.q LIMIT 3) i WHERE q.id < 9');
 DROP INDEX items_v;
 

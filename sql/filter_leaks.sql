@@ -76,7 +76,14 @@ SELECT guarded('SELECT q.id, i.d FROM questions q CROSS JOIN LATERAL (SELECT i.v
 SELECT guarded('SELECT q.id, ARRAY(SELECT v <-> q.v FROM items i WHERE i.kind = q.kind AND tells(tenant, id) ORDER BY v <-> q.v LIMIT 3) FROM questions q WHERE tells(q.tenant, q.id)');
 -- partitions
 SELECT guarded('SELECT v <-> ''[1,2,3]'' FROM parts WHERE tells(tenant, id) ORDER BY v <-> ''[1,2,3]'' LIMIT 10');
+-- a policy by a setting
 RESET ROLE;
+ALTER POLICY eves ON items USING (tenant = current_setting('leaks.tenant')::integer);
+SET leaks.tenant = '3';
+SET ROLE leaks_eve;
+SELECT guarded('SELECT q.id, i.d FROM questions q CROSS JOIN LATERAL (SELECT v <-> q.v AS d FROM items i WHERE i.kind = q.kind AND tells(tenant, id) ORDER BY v <-> q.v LIMIT 3) i WHERE tells(q.tenant, q.id)');
+RESET ROLE;
+ALTER POLICY eves ON items USING (tenant = 3);
 
 -- without a column for the policy: all conditions above the index, the policy's first
 DROP INDEX items_v, parts_v;

@@ -15,7 +15,7 @@ namespace pgwarp
 {
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules; all must be equal
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
@@ -41,13 +41,15 @@ enum class MessageType : std::uint16_t {
     return_buffer = 14,   // ReturnBufferRequest -> acknowledge
     status = 15,          // no payload -> StatusReply
     release = 16,         // MirrorRequest -> acknowledge
-    search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], block of query_count rows -> SearchIndexesReply
-    build_array = 18,     // BuildArrayRequest, data -> acknowledge
-    load_prepare = 19,    // MirrorRequest -> acknowledge; readies a complete load, also again after more entries
-    acknowledge = 32,     // reply without payload (or data of build_read)
-    progress = 33,        // ProgressReply; the final reply follows later
-    error = 34,           // ErrorReply
-    reply = 35,           // the reply struct of the request's type
+    search_indexes =
+        17,             // SearchIndexesRequest, IndexTarget[], block of queries padded to 8 bytes, block of predicates
+                        // -> SearchIndexesReply
+    build_array = 18,   // BuildArrayRequest, data -> acknowledge
+    load_prepare = 19,  // MirrorRequest -> acknowledge; readies a complete load, also again after more entries
+    acknowledge = 32,   // reply without payload (or data of build_read)
+    progress = 33,      // ProgressReply; the final reply follows later
+    error = 34,         // ErrorReply
+    reply = 35,         // the reply struct of the request's type
 };
 
 // The id of a request that gets no reply.
@@ -196,16 +198,18 @@ struct SearchReply {
 };
 
 // The method's own search of several indexes for the same queries with the same settings. The engine never parks it.
-// Followed by IndexTarget[index_count] and the queries.
+// Followed by IndexTarget[index_count], the queries, and their predicates as in a search.
 struct SearchIndexesRequest {
     std::uint32_t index_count;
     std::uint32_t query_count;
     std::uint32_t dimensions;  // as in SearchRequest
     std::uint16_t fault;       // Fault
     std::uint16_t reserved;
-    RowForm form;  // as in SearchRequest
+    RowForm form;              // as in SearchRequest
+    PredicateForm predicates;  // in every index
     ParameterList settings;
 };
+static_assert(sizeof(SearchIndexesRequest) % 8 == 0);
 
 // One index of a SearchIndexesRequest.
 struct IndexTarget {
@@ -236,12 +240,14 @@ struct SearchIndexesReply {
 struct IndexAnswer {
     SearchCursor last;  // of the last result, if there is one query
     double bound_width;
+    std::uint64_t passing_rows;  // as in SearchReply
     SearchStatus status;
     ResultKind kind;
     std::uint8_t on_cuda;
-    std::uint8_t reserved[5];
+    FilterWays filter_ways;
+    std::uint8_t reserved[4];
 };
-static_assert(sizeof(IndexAnswer) == 32);
+static_assert(sizeof(IndexAnswer) == 40);
 
 struct MirrorRequest {
     MirrorKey key;

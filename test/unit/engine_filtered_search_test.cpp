@@ -2,6 +2,7 @@
 // all rows finds them. With delta rows, in parts or not, dead rows, rungs and continuations.
 #include <gtest/gtest.h>
 
+#include "engine/search/spread_search.h"
 #include "filtered_kinds.h"
 #include "forwarding_searcher.h"
 #include "protocol/rungs.h"
@@ -66,6 +67,34 @@ TEST_P(FilteredSearches, ShareBatchesWithQueriesWithoutPredicates)
         mixed_at += mixed.counts[q];
         at[0] += with.counts[q];
         at[1] += without.counts[q];
+    }
+}
+
+// One request for several indexes: the answer of each is that of its search alone.
+TEST_P(FilteredSearches, AreThoseOfEachIndexInSearchesOfMany)
+{
+    const std::unique_ptr<Filtered> indexes[] = {make(0), make(100)};
+    indexes[1]->append();
+    const OwnedRows asked = queries(3);
+    RowView bare = asked.view();
+    bare.attributes = nullptr;
+    bare.attribute_count = 0;
+    SpreadSearch search;
+    search.queries = OwnedRows(bare);
+    search.count = 3;
+    const std::vector<Predicate> of_queries = predicates(3, 5);
+    for (const Predicate& predicate : of_queries) search.predicates.append(predicate);
+    for (const auto& index : indexes) search.targets.push_back({index->settings(10, 40), {}, {}, {}, {}, {}});
+    run_spread_search(search, nullptr, indexes[0]->pool);
+    for (std::size_t i = 0; i < 2; ++i) {
+        const SpreadTarget& target = search.targets[i];
+        const SearchAnswer alone = indexes[i]->search(indexes[i]->settings(10, 40), asked.view(), of_queries);
+        ASSERT_EQ(target.answer.status, SearchStatus::answered);
+        EXPECT_EQ(target.counts, alone.counts);
+        EXPECT_EQ(target.places, alone.places);
+        const FilterOutcome outcome = filtered_of(alone, 0, 3);
+        EXPECT_EQ(target.answer.passing_rows, outcome.passing_rows);
+        EXPECT_EQ(target.answer.filter_ways, outcome.ways);
     }
 }
 

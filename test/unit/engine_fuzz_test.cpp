@@ -44,6 +44,26 @@ void append_filtered_search(std::vector<std::byte>& bytes, const TestIndex& inde
     for (const std::uint32_t name : {1U, 0U}) append(bytes, name);
 }
 
+// The same queries' predicates in two indexes.
+void append_filtered_search_of_indexes(std::vector<std::byte>& bytes, const TestIndex& index)
+{
+    std::vector<std::byte> one;
+    append_filtered_search(one, index);
+    SearchIndexesRequest request{};
+    request.index_count = 2;
+    request.query_count = 2;
+    request.dimensions = index.shape.dimensions;
+    request.predicates = {2, 10};
+    append(bytes, request);
+    for (int i = 0; i < 2; ++i) {
+        IndexTarget target{};
+        target.key = index.key;
+        target.k = 3;
+        append(bytes, target);
+    }
+    bytes.insert(bytes.end(), one.begin() + sizeof(SearchRequest), one.end());
+}
+
 // A valid request, from which mutations start. An odd token makes a search with predicates, which only the decoder
 // takes: the index has no attributes.
 std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, std::uint64_t token)
@@ -72,6 +92,10 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             }
             break;
         case MessageType::search_indexes: {
+            if (token % 2 == 1) {
+                append_filtered_search_of_indexes(bytes, index);
+                break;
+            }
             SearchIndexesRequest many{};
             many.index_count = 2;
             many.query_count = 1;

@@ -46,15 +46,20 @@ protected:
         return targets;
     }
 
-    SpreadOutcome ask(const std::vector<IndexTarget>& targets, const std::vector<float>& queries)
+    SpreadOutcome ask(const std::vector<IndexTarget>& targets, const std::vector<float>& queries,
+                      const std::vector<std::uint64_t>& predicate = {})
     {
         SearchIndexesRequest request{};
         request.index_count = static_cast<std::uint32_t>(targets.size());
         request.query_count = static_cast<std::uint32_t>(queries.size() / dimensions);
         request.dimensions = dimensions;
-        const ClientReply reply =
-            client_.call(MessageType::search_indexes, EngineClient::bytes_of(request),
-                         EngineClient::bytes_of_all(targets), EngineClient::bytes_of_all(queries));
+        request.predicates = {predicate.empty() ? 0U : 1U, static_cast<std::uint32_t>(predicate.size())};
+        const auto rows = EngineClient::bytes_of_all(queries);
+        const auto words = EngineClient::bytes_of_all(predicate);
+        std::vector<std::byte> last(rows.begin(), rows.end());
+        last.insert(last.end(), words.begin(), words.end());
+        const ClientReply reply = client_.call(MessageType::search_indexes, EngineClient::bytes_of(request),
+                                               EngineClient::bytes_of_all(targets), last);
         SpreadOutcome out{reply.as<SearchIndexesReply>(), {}, {}, {}, {}};
         std::size_t at = sizeof(SearchIndexesReply);
         out.answers = reply.array_at<IndexAnswer>(at, targets.size());
@@ -124,6 +129,18 @@ TEST_F(EngineSpread, WhatIsNotThereIsSaidOfEachIndex)
     EXPECT_EQ(outcome.answers[3].status, SearchStatus::need_tombstones);
     EXPECT_EQ(outcome.counts, (std::vector<std::uint32_t>{k, 0, 0, 0}));
     EXPECT_EQ(outcome.results.size(), k);
+}
+
+// A predicate of a column that an index lacks is no fault of the other indexes.
+TEST_F(EngineSpread, IndexesWithoutAColumnAreLeftToTheirOwnSearches)
+{
+    const std::vector<float> row(dimensions);
+    const std::vector<std::uint64_t> first_column = {1, 0 | std::uint64_t{1} << 32, 5, 5};
+    const SpreadOutcome outcome = ask({target(0), target(1)}, row, first_column);
+    EXPECT_EQ(outcome.answers[0].status, SearchStatus::alone);
+    EXPECT_EQ(outcome.answers[1].status, SearchStatus::alone);
+    EXPECT_EQ(outcome.counts, (std::vector<std::uint32_t>{0, 0}));
+    expect_right(ask(all_targets(), row, {0}), row);
 }
 
 TEST_F(EngineSpread, DeltaRowsAreSearched)

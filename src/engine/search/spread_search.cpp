@@ -15,7 +15,8 @@ constexpr std::size_t pieces_per_thread = 8;
 double target_cost(const SpreadTarget& target, const SpreadSearch& search)
 {
     if (!target.settings.mirror) return 0;
-    return estimate_cost(target.settings, search.queries.view()) * static_cast<double>(search.count);
+    return estimate_cost(target.settings, {search.queries.view(), &search.predicates}) *
+           static_cast<double>(search.count);
 }
 
 void search_target(SpreadTarget& target, const SpreadSearch& search, const CancelToken* cancel, ThreadPool& pool)
@@ -24,7 +25,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
     try {
         Mirror& mirror = *target.settings.mirror;
         const auto started = Clock::now();
-        run_search(target.settings, search.queries.view(), cancel, pool, answer);
+        run_search(target.settings, {search.queries.view(), &search.predicates}, cancel, pool, answer);
         mirror.count_batch(search.count, static_cast<std::uint64_t>((Clock::now() - started).count()));
         target.counts = answer.counts;
         target.results = answer.results;
@@ -33,6 +34,9 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
         target.answer.last = cursor_behind(answer.results, answer.places, target.settings.after);
         target.answer.bound_width = answer.bound_width;
         target.answer.kind = answer.kind;
+        const FilterOutcome filtered = filtered_of(answer, 0, search.count);
+        target.answer.passing_rows = filtered.passing_rows;
+        target.answer.filter_ways = filtered.ways;
         target.answer.on_cuda = mirror.on_cuda() ? 1 : 0;
         target.answer.status = SearchStatus::answered;
     } catch (const Cancelled&) {

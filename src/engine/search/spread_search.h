@@ -25,6 +25,7 @@ struct SpreadTarget {
 struct SpreadSearch {
     std::vector<SpreadTarget> targets;
     OwnedRows queries;
+    QueryPredicates predicates;
     std::size_t count = 0;  // of queries
     Clock::duration dispatched{};
 

@@ -101,8 +101,10 @@ RowView decode_queries(const RowForm& form, std::uint32_t count, std::uint32_t d
     return decode_rows({form, count, dimensions}, bytes);
 }
 
-// Bytes of queries, with those that pad them where predicates follow.
-std::size_t query_bytes(const SearchRequest& request, std::size_t bytes)
+// Bytes of queries, at the begin of `bytes` where predicates follow, and all of them else. Request: SearchRequest or
+// SearchIndexesRequest.
+template <class Request>
+std::size_t query_bytes(const Request& request, std::size_t bytes)
 {
     if (request.predicates.words == 0) return bytes;
     const RowBlock block{request.form, request.query_count, request.dimensions};
@@ -112,22 +114,33 @@ std::size_t query_bytes(const SearchRequest& request, std::size_t bytes)
     return block.bytes();
 }
 
-// The predicates of a search, in all that follows its queries.
-PredicateBlock decode_predicates(const SearchRequest& request, Bytes bytes)
+// The predicates of queries, in all that follows them.
+PredicateBlock decode_predicates(const PredicateForm& form, std::uint32_t query_count, Bytes bytes)
 {
-    PredicateBlock block{request.predicates, {}, {}};
-    const PredicateForm& form = block.form;
+    PredicateBlock block{form, {}, {}};
     require((form.count == 0) == (form.words == 0), "predicates without words");
     if (form.count == 0) return block;
     require(form.words <= max_predicate_words && form.count <= form.words, "too many predicates in a search");
-    require(request.mode != SearchMode::term_counts, "count of terms with a predicate");
-    require(bytes.size() == form.bytes(request.query_count), "predicates of a wrong length");
+    require(bytes.size() == form.bytes(query_count), "predicates of a wrong length");
     block.words = as_array<std::uint64_t>(bytes.first(sizeof(std::uint64_t) * form.words));
     if (form.count > 1)
-        block.names = as_array<std::uint32_t>(bytes.subspan(block.words.size_bytes())).first(request.query_count);
+        block.names = as_array<std::uint32_t>(bytes.subspan(block.words.size_bytes())).first(query_count);
     const char* fault = predicates_fault(block, max_attributes);
     require(fault == nullptr, fault);
     return block;
+}
+
+// The queries of a message and their predicates, which are the rest of it. Message: SearchMessage or
+// SearchIndexesMessage.
+template <class Message>
+void take_queries(Message& message, Bytes rest)
+{
+    const auto& request = message.request;
+    const std::size_t queries = query_bytes(request, rest.size());
+    message.queries = decode_queries(request.form, request.query_count, request.dimensions, rest.first(queries));
+    const std::size_t padded = std::min((queries + 7) / 8 * 8, rest.size());
+    message.predicates = decode_predicates(request.predicates, request.query_count,
+                                           request.predicates.count == 0 ? Bytes() : rest.subspan(padded));
 }
 
 // The block of `count` rows in the last `bytes` of a message. The length gives the width of dense rows.
@@ -209,17 +222,15 @@ SearchMessage decode_search(Bytes payload)
             "search with rungs by a mode without them");
     check_rungs(request.earlier_count, request.earlier, request.k);
     check_parameters(request.settings);
-    const Bytes rest = payload.subspan(sizeof(SearchRequest));
-    const std::size_t queries = query_bytes(request, rest.size());
-    message.queries = decode_queries(request.form, request.query_count, request.dimensions, rest.first(queries));
-    const std::size_t padded = std::min((queries + 7) / 8 * 8, rest.size());
-    message.predicates = decode_predicates(request, request.predicates.count == 0 ? Bytes() : rest.subspan(padded));
+    take_queries(message, payload.subspan(sizeof(SearchRequest)));
+    require(request.predicates.count == 0 || request.mode != SearchMode::term_counts,
+            "count of terms with a predicate");
     return message;
 }
 
 SearchIndexesMessage decode_search_indexes(Bytes payload)
 {
-    SearchIndexesMessage message{front<SearchIndexesRequest>(payload), {}, {}};
+    SearchIndexesMessage message{front<SearchIndexesRequest>(payload), {}, {}, {}};
     const SearchIndexesRequest& request = message.request;
     require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.index_count >= 1 && request.query_count >= 1, "search of nothing");
@@ -232,7 +243,7 @@ SearchIndexesMessage decode_search_indexes(Bytes payload)
         require(target.want_places <= 1, "unknown wish in a search");
         check_rungs(target.earlier_count, target.earlier, target.k);
     }
-    message.queries = decode_queries(request.form, request.query_count, request.dimensions, rest.subspan(target_bytes));
+    take_queries(message, rest.subspan(target_bytes));
     return message;
 }
 

@@ -42,6 +42,7 @@ struct SearchIndexesMessage {
     SearchIndexesRequest request;
     std::span<const IndexTarget> targets;
     RowView queries;
+    PredicateBlock predicates;
 };
 SearchIndexesMessage decode_search_indexes(Bytes payload);
 

@@ -30,6 +30,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
 {
     auto search = std::make_shared<SpreadSearch>();
     search->queries = OwnedRows(message.queries);
+    search->predicates = QueryPredicates(message.predicates, message.request.query_count);
     search->count = message.request.query_count;
     search->targets.resize(message.targets.size());
     for (std::size_t i = 0; i < message.targets.size(); ++i) {
@@ -42,6 +43,10 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         if (!mirror) continue;
         mirror->touch();
         check_query_rows(mirror->shape(), message.queries);
+        if (predicates_fault(message.predicates, mirror->shape().attribute_count) != nullptr) {
+            target.answer.status = SearchStatus::alone;
+            continue;
+        }
         target.answer.status = mirror->snapshot()->status_for(asked.delta_end, asked.tombstone_version);
         if (target.answer.status != SearchStatus::answered) continue;
         target.settings.mirror = std::move(mirror);

@@ -79,6 +79,7 @@ CodeForm code_form(Oid type)
         case BPCHAROID:
             return CodeForm::bpchar;
         case INETOID:
+        case CIDROID:
             return CodeForm::inet;
         case ANYENUMOID:
             return CodeForm::enumeration;
@@ -155,7 +156,7 @@ void open_attribute_coder(Relation index, AttributeCoder* coder)
                         errmsg("index \"%s\" cannot filter by column \"%s\" of type %s", RelationGetRelationName(index),
                                NameStr(attribute->attname), format_type_be(attribute->atttypid)),
                         errhint("Columns to filter by are numbers, booleans, dates, timestamps, enums, uuids, texts "
-                                "and inets. Queries may have other conditions too.")));
+                                "and inets, also as expressions. Queries may have other conditions too.")));
     }
 }
 

@@ -99,6 +99,8 @@ void note_answer(const IndexAnswer& answer, const SearchIndexesReply& head, Batc
     part->reply.status = answer.status;
     part->reply.kind = answer.kind;
     part->reply.on_cuda = answer.on_cuda;
+    part->reply.passing_rows = answer.passing_rows;
+    part->reply.filter_ways = answer.filter_ways;
 }
 
 // Copy a reply's results, and assign each index its own.
@@ -138,13 +140,14 @@ void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch
 }
 
 // Send one request. Returns false when no index got answers.
-bool send_group(const IndexGroup& group, const RowView& queries, IndexSearch* searches, IndexSearchCounts* counts)
+bool send_group(const IndexGroup& group, const RowView& queries, const SearchPredicates& predicates,
+                IndexSearch* searches, IndexSearchCounts* counts)
 {
-    RequestPiece pieces[2 + most_row_pieces] = {
+    RequestPiece pieces[2 + most_query_pieces] = {
         {&group.request, sizeof(group.request)},
         {group.targets, static_cast<uint32>(sizeof(IndexTarget) * group.count)},
     };
-    const int count = 2 + row_pieces(queries, pieces + 2);
+    const int count = 2 + query_pieces(queries, predicates, pieces + 2);
     open_engine();
     const RequestResult result = try_request(MessageType::search_indexes, pieces, count);
     if (result.outcome != RequestOutcome::replied || !is_whole(result.reply, group)) return false;
@@ -184,10 +187,10 @@ void gather(BatchPart** parts, uint32 count, uint64 query_bytes, IndexGroup* gro
 }  // namespace
 
 void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric,
-                    const RowView& queries, IndexSearchCounts* counts)
+                    const RowView& queries, const SearchPredicates& predicates, IndexSearchCounts* counts)
 {
     const RowBlock block = block_of(queries);
-    const uint64 query_bytes = block.bytes();
+    const uint64 query_bytes = block.bytes() + predicates.form.bytes(block.count);
     auto** parts = static_cast<BatchPart**>(palloc0(sizeof(BatchPart*) * Max(1U, count)));
     uint32 left = 0;
     for (uint32 i = 0; i < count; ++i) {
@@ -200,6 +203,7 @@ void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 coun
     group.request.query_count = block.count;
     group.request.dimensions = block.width;
     group.request.form = block.form;
+    group.request.predicates = predicates.form;
     group.request.fault = static_cast<uint16>(setting_fault);
     group.targets = static_cast<IndexTarget*>(palloc(sizeof(IndexTarget) * Max(1U, left)));
     group.members = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, left)));
@@ -208,7 +212,7 @@ void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 coun
         gather(parts, count, query_bytes, &group);
         left -= group.count;
         group.request.index_count = group.count;
-        if (!send_group(group, queries, searches, counts)) break;
+        if (!send_group(group, queries, predicates, searches, counts)) break;
     }
 }
 

@@ -24,10 +24,11 @@ struct IndexSearchCounts {
     ParameterList settings;  // of the last request
 };
 
-// Searches for queries, in the form that the engine expects under `metric`. An index gets no answers if it has another
-// metric or another shape of rows, or if its mirror lacks something. No index gets answers if the engine refuses or
-// ends: the search of a single index then reports the reason. Answers are palloc'ed in the current memory context.
+// Searches for queries, in the form that the engine expects under `metric`, among the rows that pass their predicates.
+// An index gets no answers if it has another metric or another shape of rows, or if its mirror lacks something. No
+// index gets answers if the engine refuses or ends: the search of a single index then reports the reason. Answers are
+// palloc'ed in the current memory context.
 void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric,
-                    const RowView& queries, IndexSearchCounts* counts);
+                    const RowView& queries, const SearchPredicates& predicates, IndexSearchCounts* counts);
 
 }  // namespace pgwarp

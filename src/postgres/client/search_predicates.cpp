@@ -67,14 +67,9 @@ uint32 gather_predicates(const QueryPredicate* predicates, uint32 count, SearchP
     return fitting;
 }
 
-int search_pieces(SearchRequest* request, const RowView& queries, const SearchPredicates& predicates,
-                  RequestPiece pieces[most_search_pieces])
+int query_pieces(const RowView& queries, const SearchPredicates& predicates, RequestPiece pieces[most_query_pieces])
 {
-    static_assert(sizeof(SearchRequest) % sizeof(uint64) == 0);
-    describe_queries(queries, request);
-    request->predicates = predicates.form;
-    pieces[0] = {request, sizeof(*request)};
-    int count = 1 + row_pieces(queries, pieces + 1);
+    int count = row_pieces(queries, pieces);
     if (predicates.form.count == 0) return count;
     const RequestPiece padding = padding_of(block_of(queries).bytes());
     if (padding.length > 0) pieces[count++] = padding;
@@ -85,6 +80,16 @@ int search_pieces(SearchRequest* request, const RowView& queries, const SearchPr
     const RequestPiece name_padding = padding_of(name_bytes);
     if (name_padding.length > 0) pieces[count++] = name_padding;
     return count;
+}
+
+int search_pieces(SearchRequest* request, const RowView& queries, const SearchPredicates& predicates,
+                  RequestPiece pieces[most_search_pieces])
+{
+    static_assert(sizeof(SearchRequest) % sizeof(uint64) == 0);
+    describe_queries(queries, request);
+    request->predicates = predicates.form;
+    pieces[0] = {request, sizeof(*request)};
+    return 1 + query_pieces(queries, predicates, pieces + 1);
 }
 
 }  // namespace pgwarp

@@ -40,8 +40,12 @@ inline uint64 predicate_bytes(uint64 queries)
 // predicates fit one request, at least 1. All queries have a predicate.
 uint32 gather_predicates(const QueryPredicate* predicates, uint32 count, SearchPredicates* out);
 
-inline constexpr int most_search_pieces = 1 + most_row_pieces + 4;
-static_assert(most_search_pieces <= most_request_pieces);
+inline constexpr int most_query_pieces = most_row_pieces + 4;
+inline constexpr int most_search_pieces = 1 + most_query_pieces;
+static_assert(1 + most_search_pieces <= most_request_pieces);
+
+// Lists the pieces of queries and their predicates, the end of a message; returns their number.
+int query_pieces(const RowView& queries, const SearchPredicates& predicates, RequestPiece pieces[most_query_pieces]);
 
 // Describes the queries and predicates in the request, and lists the pieces of its message; returns their number.
 int search_pieces(SearchRequest* request, const RowView& queries, const SearchPredicates& predicates,

@@ -3,6 +3,7 @@
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/client/index_searches.h"
+#include "postgres/executor/knn_batch_keys.h"
 #include "postgres/scan/search_start.h"
 
 extern "C" {
@@ -115,7 +116,8 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
     MemoryContextSwitchTo(outer);
 }
 
-// Search for the batch in all indexes with one request. A cache whose index got no answers stays without them.
+// Search for the batch in all indexes with one request. A cache whose index got no answers stays without them, and so
+// do all where the predicates are too many for a request.
 void search_together(AnswerCache* caches, uint32 count)
 {
     AnswerCache& first = caches[0];
@@ -123,8 +125,18 @@ void search_together(AnswerCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, &counts);
-    for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
+    SearchPredicates predicates = {};
+    if (first.predicates == nullptr || gather_predicates(first.predicates, first.count, &predicates) == first.count) {
+        search_indexes(style_of(first, first.within), searches, count, first.metric, first.queries, predicates,
+                       &counts);
+    }
+    for (uint32 i = 0; i < count; ++i) {
+        const BatchAnswer* answers = searches[i].answers;
+        caches[i].answers = searches[i].answers;
+        if (answers != nullptr && answers->part != nullptr) {
+            note_keyed_search(&first.counts.keyed, answers->part->reply);
+        }
+    }
     first.counts.requests += counts.requests;
     first.counts.queries += counts.searches;
     first.counts.engine_ns += counts.engine_ns;
@@ -331,6 +343,14 @@ AnswerCache* find_answer_cache(const EState* executor, Relation index)
         if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
+}
+
+void note_keys_of_scan(const EState* executor, Relation index, const ScanKeyData* keys, int count)
+{
+    for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+        if (cache->noted_keys == nullptr || RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
+        note_scan_keys(cache->noted_keys, keys, count);
+    }
 }
 
 bool answers_query(const AnswerCache* cache, const ScanQuery& query)

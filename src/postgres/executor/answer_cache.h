@@ -22,6 +22,8 @@ namespace pgwarp
 
 inline constexpr uint32 no_query = UINT32_MAX;
 
+struct BatchKeys;
+
 // For EXPLAIN ANALYZE.
 struct AnswerCacheCounts {
     uint64 requests;
@@ -50,6 +52,7 @@ struct AnswerCache : JoinAnswers {
     MemoryContext context;             // of the batch
     RowView queries;                   // [count], in the form that the engine expects
     const QueryPredicate* predicates;  // [count], or null
+    BatchKeys* noted_keys;             // which take values of scans that begin; or null
     double within;                     // the largest distance that the answers are for
     BatchAnswer* answers;              // [count]
     uint32 count;
@@ -103,6 +106,8 @@ bool take_next_batch(AnswerCache* cache);
 
 // Returns a cache of the index with answers for the present outer row; null if there is none.
 AnswerCache* find_answer_cache(const EState* executor, Relation index);
+// Lets the caches of the index take values of the keys of a scan that begins.
+void note_keys_of_scan(const EState* executor, Relation index, const ScanKeyData* keys, int count);
 // Returns such a cache whose answer is to this query; null if there is none.
 AnswerCache* find_answering_cache(const EState* executor, Relation index, const ScanQuery& query);
 // Whether the answer to the present row is to this query, at least as far, under the present settings.

@@ -41,7 +41,8 @@ const BatchAnswer* deepen(JoinAnswers* answers, const AnsweredScan& scan, const 
 
 void init_answer_sources()
 {
-    prefetched_answers = {join_shape, partition_shape, find_join, take, deepen, find_partition_answer};
+    prefetched_answers = {join_shape, partition_shape, note_keys_of_scan,    find_join,
+                          take,       deepen,          find_partition_answer};
 }
 
 }  // namespace pgwarp

@@ -116,6 +116,7 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     cache->least_wanted = wanted;
     cache->within = no_bound;
     cache->is_filtered = state->plan.filtered;
+    cache->noted_keys = takes_values_of_scan(state->keys) ? state->keys : nullptr;
     cache->current = no_query;
     cache->near_query = no_query;
     // Like the scan of an index whose access method has no predicate locks: before the index is read.
@@ -223,13 +224,15 @@ bool read_batch(KnnBatchState* state)
     return true;
 }
 
-// Pass on a row alone: the first of an outer side, which may be the only one.
+// Pass on a row alone: the first of an outer side, which may be the only one, or rows before any scan has begun whose
+// keys are needed.
 TupleTableSlot* next_single_row(KnnBatchState* state)
 {
     TupleTableSlot* out = state->custom.ss.ss_ScanTupleSlot;
     forget_answers(state);
     TupleTableSlot* slot = read_outer_row(state);
     if (slot == nullptr) return ExecClearTuple(out);
+    if (!state->prepared && state->most > 1 && takes_values_of_scan(state->keys)) prepare(state);
     state->width = Min(ramp_factor, state->most);
     return ExecCopySlot(out, slot);
 }
@@ -240,7 +243,7 @@ TupleTableSlot* next_row(KnnBatchState* state)
     const bool any = state->prepared && state->next_row < state->current->row_count;
     if (!any) {
         ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
-        if (state->width == 1) return next_single_row(state);
+        if (state->width == 1 || awaits_scan(state->keys)) return next_single_row(state);
         if (!read_batch(state)) return state->custom.ss.ss_ScanTupleSlot;
     }
     const BatchRow& row = state->current->rows[state->next_row++];
@@ -302,6 +305,7 @@ void rescan_batch(CustomScanState* node)
     // The next execution may also be stopped early, or also have a single row.
     if (!all_rows_taken(state) || state->rows_now <= 1) state->width = 1;
     drop_batch(state);
+    await_scan(state->keys);
     state->ended = false;
     state->rows_now = 0;
     if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);

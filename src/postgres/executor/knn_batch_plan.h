@@ -13,7 +13,7 @@ namespace pgwarp
 // The content of the plan node. custom_exprs: the query over the outer row, LIMIT and OFFSET, and the largest distance
 // of interest, also over the outer row, and the values of the scans' search keys; none of them raises an error
 // (evaluate_ahead.h). A null constant: there is none. custom_private: the indexes' oids, whether rows are filtered
-// below the LIMIT, whether rows are read one at a time, and the search keys. With keys there is one index.
+// below the LIMIT, whether rows are read one at a time, and the search keys, which are the same for all indexes.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;

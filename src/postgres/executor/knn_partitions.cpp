@@ -2,6 +2,7 @@
 #include "postgres/executor/knn_partitions.h"
 
 #include "postgres/executor/custom_scan.h"
+#include "postgres/executor/explain_keys.h"
 #include "postgres/executor/partition_merge.h"
 #include "postgres/executor/partition_search.h"
 
@@ -99,6 +100,7 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
     ExplainPropertyUInteger("Requests", nullptr, counts.requests, explanation);
     ExplainPropertyUInteger("Searches", nullptr, counts.searches, explanation);
     ExplainPropertyUInteger("Cache Hits", nullptr, search->hits, explanation);
+    explain_keys(search->keyed, explanation);
     if (counts.requests == 0) return;
     ExplainPropertyText("Device", counts.on_cuda ? "cuda" : "cpu", explanation);
     if (explanation->timing) {

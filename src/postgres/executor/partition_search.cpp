@@ -78,6 +78,16 @@ bool order_alike(const IndexScanState* a, const IndexScanState* b)
     return left->opno == right->opno && equal(lsecond(left->args), lsecond(right->args));
 }
 
+// Whether two scans have the same keys on the same columns of their indexes: then an answer to the one's query and
+// predicate answers the other's.
+bool keyed_alike(const IndexScanState* a, const IndexScanState* b)
+{
+    const auto* one = castNode(IndexScan, a->ss.ps.plan);
+    const auto* other = castNode(IndexScan, b->ss.ps.plan);
+    if (one->indexqual == NIL && other->indexqual == NIL) return true;
+    return equal(one->indexqual, other->indexqual) && equal(one->indexorderby, other->indexorderby);
+}
+
 // Returns the scans that this execution of the Merge Append can begin, after run-time pruning. Serializable
 // transactions count them as read from now on.
 IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32* count)
@@ -97,12 +107,21 @@ IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32*
     return searches;
 }
 
+void give_answer(PartitionSearch* search, uint32 number, const BatchAnswer* answer)
+{
+    search->scans[number].answer = answer;
+    if (answer != nullptr && answer->part != nullptr) note_keyed_search(&search->keyed, answer->part->reply);
+}
+
 // Search for all scans with one request.
 void fetch_answers(PartitionSearch* search, const ScanQuery& query)
 {
     forget_partition_answers(search);
     MemoryContext outer = MemoryContextSwitchTo(search->context);
     search->query = copy_rows(query.row);
+    auto* words = static_cast<uint64*>(palloc(sizeof(uint64) * Max(1U, query.predicate.count)));
+    if (query.predicate.count > 0) memcpy(words, query.predicate.words, sizeof(uint64) * query.predicate.count);
+    search->predicate = {words, query.predicate.count};
     search->metric = query.metric;
     search->dimensions = static_cast<uint32>(query.row.width);
     search->within = query.within;
@@ -114,8 +133,8 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
         // All partitions have the same conditions.
         const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
         search_indexes({filtered ? prepare_normal_search : prepare_rungs, false, query.within}, searches, count,
-                       query.metric, search->query, &search->counts);
-        for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
+                       query.metric, search->query, predicate_of_all(words, query.predicate.count), &search->counts);
+        for (uint32 i = 0; i < count; ++i) give_answer(search, numbers[i], searches[i].answers);
     }
     MemoryContextSwitchTo(outer);
 }
@@ -128,16 +147,17 @@ void add_partition_scan(PlanState* node, LimitHint* hint)
     MergeAppendState* merge = search->merge;
     int plan = search->count > 0 ? search->scans[search->count - 1].plan + 1 : 0;
     while (plan < merge->ms_nplans && scan_of_partition(merge->mergeplans[plan]) != node) ++plan;
-    const bool fits = plan < merge->ms_nplans &&
-                      (search->count == 0 || order_alike(search->scans[0].scan, castNode(IndexScanState, node)));
+    const auto* scan = castNode(IndexScanState, node);
+    const auto* first = search->count > 0 ? search->scans[0].scan : scan;
+    const bool fits = plan < merge->ms_nplans && order_alike(first, scan) && keyed_alike(first, scan);
     if (!fits) {
         hint->partitions = nullptr;
         return;
     }
     hint->partition = search->count;
-    PartitionScan* scan = &search->scans[search->count++];
-    *scan = {castNode(IndexScanState, node), plan, *hint, nullptr};
-    search->scan_of_child[plan] = scan;
+    PartitionScan* added = &search->scans[search->count++];
+    *added = {castNode(IndexScanState, node), plan, *hint, nullptr};
+    search->scan_of_child[plan] = added;
 }
 
 bool partition_bound(const PartitionSearch* search, int child, double* bound)
@@ -169,7 +189,8 @@ bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metri
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, const ScanQuery& query)
 {
     const bool known = search->query.count > 0;
-    const bool same = known && search->metric == query.metric && same_rows(search->query, query.row);
+    const bool same = known && search->metric == query.metric && same_rows(search->query, query.row) &&
+                      search->predicate == query.predicate;
     // Indexes of several metrics have several queries: scans with another query than the first search by themselves.
     if (!same && known) return nullptr;
     if (!same) fetch_answers(search, query);

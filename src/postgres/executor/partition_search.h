@@ -3,6 +3,7 @@
 
 #include "postgres/client/index_searches.h"
 #include "postgres/scan/prefetched_answers.h"
+#include "postgres/scan/search_reply.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -28,11 +29,13 @@ struct PartitionSearch {
     const PartitionScan** scan_of_child;  // [children]; null: the child is another kind of node
     MemoryContext context;                // of the answers
     RowView query;                        // that the answers are for; without a row: none yet
+    QueryPredicate predicate;             // of the query
     Metric metric;
     uint32 dimensions;  // of the indexes
     double within;      // the largest distance that the answers are for
     uint64 hits;
     IndexSearchCounts counts;
+    KeyedSearches keyed;
 };
 
 // Makes a search in the current memory context; the answers lie in the query's memory.
@@ -42,7 +45,7 @@ void forget_partition_answers(PartitionSearch* search);
 
 // Lets a scan that has not begun take part, and numbers it in hint->partition. Clears hint->partitions if the scan is
 // not a child of the Merge Append, is index-only, or is ordered by another distance than the scans before it. To be
-// called in the order of the plan.
+// called in the order of the plan. Scans that take part have the same keys.
 void add_partition_scan(PlanState* node, LimitHint* hint);
 
 // Returns the metric and the dimensions of the scan's index if its answer has been fetched.

@@ -1,5 +1,6 @@
 #include "postgres/planner/index_only_path.h"
 
+#include "postgres/am/attribute_code.h"
 #include "postgres/am/index_options.h"
 #include "postgres/client/index_state.h"
 #include "postgres/storage/included_tuple.h"
@@ -61,6 +62,17 @@ bool may_be_postponed(PlannerInfo* root, Node* expression)
     return contain_volatile_functions(expression) || cost.per_tuple > postponed_operators * cpu_operator_cost;
 }
 
+// Whether a condition is one of the scan's keys, which the scan evaluates by itself.
+bool is_key(const IndexPath* path, const RestrictInfo* condition)
+{
+    ListCell* cell;
+    foreach (cell, path->indexclauses) {
+        const auto* clause = lfirst_node(IndexClause, cell);
+        if (clause->rinfo == condition && !clause->lossy) return true;
+    }
+    return false;
+}
+
 // Whether the index returns everything that the query needs of the relation. has_distance: the query may use the
 // distance's value; otherwise it may only order by it.
 bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_distance)
@@ -78,7 +90,23 @@ bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_d
         if (has_distance && needs_more(expression, &columns) && may_be_postponed(root, expression)) return false;
     }
     foreach (cell, path->indexinfo->indrestrictinfo) {
-        if (needs_more(reinterpret_cast<Node*>(static_cast<RestrictInfo*>(lfirst(cell))->clause), &given)) return false;
+        const auto* condition = static_cast<RestrictInfo*>(lfirst(cell));
+        if (!is_key(path, condition) && needs_more(reinterpret_cast<Node*>(condition->clause), &given)) return false;
+    }
+    return true;
+}
+
+// Whether all keys are on filter columns whose codes tell the key's result, so that rows needn't be read to check them
+// again: but for a few values, for which the scan reads the rows.
+bool has_exact_keys(const IndexPath* path)
+{
+    ListCell* cell;
+    foreach (cell, path->indexclauses) {
+        const int column = lfirst_node(IndexClause, cell)->indexcol;
+        if (column == linitial_int(path->indexorderbycols)) return false;
+        const auto* target = static_cast<TargetEntry*>(list_nth(path->indexinfo->indextlist, column));
+        const CodeForm form = code_form(exprType(reinterpret_cast<Node*>(target->expr)));
+        if (form == CodeForm::none || may_tie(form)) return false;
     }
     return true;
 }
@@ -123,25 +151,30 @@ Bitmapset* included_columns(const IndexOptInfo* info)
     return columns;
 }
 
-// The index in the form that the plan refers to: (vector, distance, included columns ...).
-IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
+// The index in the form that the plan refers to: (key columns ..., distance, included columns ...). The scan returns
+// the values of key columns only with rows whose keys are checked again. So the plan refers to a key column for this
+// check alone: one that the query could use otherwise, since included columns give it, counts as one that cannot be
+// returned.
+IndexOptInfo* with_distance(const IndexOptInfo* info, int vector, Given given)
 {
+    Node* distance = given.distance;
+    given.distance = nullptr;
     auto* made = static_cast<IndexOptInfo*>(palloc(sizeof(IndexOptInfo)));
     memcpy(made, info, sizeof(IndexOptInfo));
     made->canreturn = static_cast<bool*>(palloc(sizeof(bool) * static_cast<Size>(info->ncolumns + 1)));
-    made->canreturn[0] = false;
-    made->canreturn[1] = true;
     made->indextlist = NIL;
     for (int i = 0; i < info->ncolumns; ++i) {
         auto* target = static_cast<TargetEntry*>(copyObjectImpl(list_nth(info->indextlist, i)));
-        if (i == 1) {
+        const bool key = i < info->nkeycolumns;
+        if (i == info->nkeycolumns) {
             auto* expression = reinterpret_cast<Expr*>(copyObjectImpl(distance));
-            made->indextlist = lappend(made->indextlist, makeTargetEntry(expression, 2, nullptr, false));
+            const auto number = static_cast<AttrNumber>(i + 1);
+            made->indextlist = lappend(made->indextlist, makeTargetEntry(expression, number, nullptr, false));
+            made->canreturn[i] = true;
         }
-        if (i > 0) {
-            target->resno = static_cast<AttrNumber>(i + 2);
-            made->canreturn[i + 1] = true;
-        }
+        if (!key) target->resno = static_cast<AttrNumber>(i + 2);
+        made->canreturn[key ? i : i + 1] =
+            !key || (i != vector && needs_more(reinterpret_cast<Node*>(target->expr), &given));
         made->indextlist = lappend(made->indextlist, target);
     }
     return made;
@@ -168,8 +201,8 @@ PathTarget* given_target(const RelOptInfo* rel, Given given)
 void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path)
 {
     const IndexOptInfo* info = path->indexinfo;
-    if (path->path.pathtype != T_IndexScan || list_length(path->indexorderbys) != 1 || path->indexclauses != NIL ||
-        path->path.param_info != nullptr || info->nkeycolumns != 1 || info->ncolumns < 2) {
+    if (path->path.pathtype != T_IndexScan || list_length(path->indexorderbys) != 1 ||
+        path->path.param_info != nullptr || info->ncolumns == info->nkeycolumns || !has_exact_keys(path)) {
         return;
     }
     const Distances known = known_distances(info);
@@ -181,9 +214,9 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
     const Query* query = root->parse;
     const bool ties = list_length(query->sortClause) != 1 || query->limitOption == LIMIT_OPTION_WITH_TIES;
     if (!exact && ties) return;
-    IndexPath* made =
-        create_index_path(root, with_distance(info, given.distance), NIL, path->indexorderbys, path->indexorderbycols,
-                          path->path.pathkeys, path->indexscandir, true, nullptr, 1.0, false);
+    IndexPath* made = create_index_path(root, with_distance(info, linitial_int(path->indexorderbycols), given),
+                                        path->indexclauses, path->indexorderbys, path->indexorderbycols,
+                                        path->path.pathkeys, path->indexscandir, true, nullptr, 1.0, false);
     made->path.pathtarget = given_target(rel, given);
     add_path(rel, &made->path);
 }

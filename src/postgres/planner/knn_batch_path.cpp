@@ -48,15 +48,18 @@ struct KnnSubquery {
     Node* query;   // of the index scans, before its parameters are replaced
     Node* within;  // the largest distance of interest to all of them, likewise; null: there is none
     List* indexes;
-    List* keys;  // IndexClause, of the scan of a single index
+    KnnBatchPlan keyed;  // the keys of the scans, the same for all, with their values before parameters are replaced
 };
 
 bool match_index(const IndexPath* path, Node* within, KnnSubquery* found)
 {
     if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
-    // Indexes of several partitions are searched by one request, which has no keys.
-    if (found->indexes != NIL && (found->keys != NIL || path->indexclauses != NIL)) return false;
-    found->keys = path->indexclauses;
+    KnnBatchPlan keyed = {};
+    if (!add_batch_keys(path->indexclauses, &keyed)) return false;
+    // Indexes of several partitions are searched by one request, with one predicate of each query.
+    const bool alike = equal(keyed.keys, found->keyed.keys) && equal(keyed.values, found->keyed.values);
+    if (found->indexes != NIL && !alike) return false;
+    found->keyed = keyed;
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));
@@ -184,21 +187,21 @@ Node* replace_parameters(Node* node, void* context)
     return mutate_expression(node, replace_parameters, context);
 }
 
-// Describes the search keys of the scan, whose values come from the outer relation; false where some cannot be
-// evaluated ahead.
+// Takes the search keys, whose values come from the outer relation or are the same for all its rows; false where some
+// cannot be evaluated ahead.
 bool add_keys(const KnnSubquery& found, Node* (*replace)(Node*, void*), OuterColumns* columns, KnnBatchPlan* plan)
 {
+    plan->keys = found.keyed.keys;
     ListCell* cell;
-    foreach (cell, found.keys) {
-        const auto* clause = lfirst_node(IndexClause, cell);
-        ListCell* qual;
-        foreach (qual, clause->indexquals) {
-            const Expr* condition = lfirst_node(RestrictInfo, qual)->clause;
-            Node* value = value_of_condition(condition);
-            if (value != nullptr) value = replace(value, columns);
-            if (columns->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
-            if (!add_batch_key(condition, clause->indexcol, reinterpret_cast<Expr*>(value), plan)) return false;
+    foreach (cell, found.keyed.values) {
+        auto* value = static_cast<Node*>(lfirst(cell));
+        if (value != nullptr) value = replace(value, columns);
+        if (columns->failed || !may_evaluate_ahead(value)) {
+            if (!is_value_of_scan(value)) return false;
+            columns->failed = false;
+            value = nullptr;
         }
+        plan->values = lappend(plan->values, value);
     }
     return true;
 }

@@ -23,7 +23,7 @@ struct SearchingSubplan {
     Node* limit;
     Node* offset;
     List* indexes;
-    List* conditions;  // of the scan of a single index, on its columns
+    List* conditions;  // of the scans, on columns at the same places
     bool filtered;     // below the LIMIT
     bool failed;       // the scans are for different queries
 };
@@ -45,7 +45,7 @@ void find_scan(const Scan* scan, SearchingSubplan* found)
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2 || !is_ours(scan->indexid)) return;
     auto* query = static_cast<Expr*>(lsecond(castNode(OpExpr, order)->args));
     if (found->query != nullptr && !equal(found->query, query)) found->failed = true;
-    if (found->indexes != NIL && (found->conditions != NIL || scan->indexqual != NIL)) found->failed = true;
+    if (found->indexes != NIL && !equal(found->conditions, scan->indexqual)) found->failed = true;
     found->query = query;
     found->conditions = scan->indexqual;
     found->indexes = lappend_oid(found->indexes, scan->indexid);
@@ -144,7 +144,12 @@ bool add_conditions(const SearchingSubplan& found, Arguments* arguments, KnnBatc
         const int column = column_of_condition(condition);
         Node* value = value_of_condition(condition);
         if (value != nullptr) value = replace_parameter(value, arguments);
-        if (column < 0 || arguments->failed || (value != nullptr && !may_evaluate_ahead(value))) return false;
+        if (column < 0) return false;
+        if (arguments->failed || !may_evaluate_ahead(value)) {
+            if (!is_value_of_scan(value)) return false;
+            arguments->failed = false;
+            value = nullptr;
+        }
         if (!add_batch_key(condition, column, reinterpret_cast<Expr*>(value), plan)) return false;
     }
     return true;

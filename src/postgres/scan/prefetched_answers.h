@@ -8,6 +8,7 @@
 #include "postgres/scan/limit_hint.h"
 
 extern "C" {
+#include "access/skey.h"
 #include "utils/snapshot.h"
 }
 
@@ -43,6 +44,8 @@ struct PrefetchedAnswers {
     // the partitions. Saves reading the metapage.
     bool (*join_shape)(const EState* executor, Relation index, Metric* metric, uint32* dimensions);
     bool (*partition_shape)(const PartitionSearch* partitions, uint32 partition, Metric* metric, uint32* dimensions);
+    // Tells a join that searches this index of the keys with which a scan begins.
+    void (*note_keys)(const EState* executor, Relation index, const ScanKeyData* keys, int count);
     // The answers of the join that searched this index for this query; null when there is none.
     JoinAnswers* (*find_join)(const EState* executor, Relation index, const ScanQuery& query);
     // The answer of the join for the query, and the number of rows that it was searched for.

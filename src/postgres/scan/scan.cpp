@@ -45,18 +45,34 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     now->null_distance = now->null_query;
 }
 
+// The execution whose joins may have answers for the scan; null if there is none.
+const EState* answering_execution(IndexScanDesc scan)
+{
+    return scans_for_statement(scan) ? state_of(scan)->hint.node->state : nullptr;
+}
+
 // Find the metric and dimensions of the index, from prefetched answers or from its metapage.
 void learn_shape(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
     const LimitHint& hint = state_of(scan)->hint;
     const PrefetchedAnswers& ahead = prefetched_answers;
-    const EState* executor = scans_for_statement(scan) ? hint.node->state : nullptr;
+    const EState* executor = answering_execution(scan);
     if (executor != nullptr && ahead.join_shape(executor, scan->indexRelation, &now.metric, &now.dimensions)) return;
     if (ahead.partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
     const IndexShape shape = read_metapage(scan->indexRelation).shape;
     now.metric = static_cast<Metric>(shape.metric);
     now.dimensions = shape.dimensions;
+}
+
+void read_keys(IndexScanDesc scan)
+{
+    Progress* now = &state_of(scan)->now;
+    now->filter = read_filter_keys(scan->indexRelation, scan->keyData, scan->numberOfKeys);
+    now->exhausted = now->filter.null_vectors;
+    const EState* executor = answering_execution(scan);
+    if (scan->numberOfKeys == 0 || executor == nullptr) return;
+    prefetched_answers.note_keys(executor, scan->indexRelation, scan->keyData, scan->numberOfKeys);
 }
 
 // Begin the search, when the executor asks for the first tuple.
@@ -69,13 +85,11 @@ void start(IndexScanDesc scan)
 #endif
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
-    Progress* now = &state_of(scan)->now;
-    now->filter = read_filter_keys(scan->indexRelation, scan->keyData, scan->numberOfKeys);
-    now->exhausted = now->filter.null_vectors;
-    const ScanState* state = state_of(scan);
+    read_keys(scan);
+    ScanState* state = state_of(scan);
     const FilteredScan* filter = state->hint.filter;
     const bool bounded = filter != nullptr && state->method->takes_bound.has(state->key.element);
-    now->within = bounded ? filter->within : no_bound;
+    state->now.within = bounded ? filter->within : no_bound;
 }
 
 // Whether no row passes the scan's keys, or none can pass the filter above because none has a distance.

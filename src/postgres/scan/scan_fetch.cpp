@@ -78,7 +78,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
     now.ahead = prefetched_answers.find_join(hint.node->state, scan->indexRelation, query);
     if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
     now.wanted = first_wanted(hint);
-    if (hint.partitions == nullptr || now.filter.words != nullptr) return nullptr;
+    if (hint.partitions == nullptr) return nullptr;
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
 

@@ -11,10 +11,12 @@ extern "C" {
 namespace pgwarp
 {
 
-// Makes the tuples that the scan returns: (nothing, distance, included columns ...), see planner/index_only_path.h.
-// A row of the index becomes an index tuple. A row of the heap becomes a heap tuple, which has no limit of length: the
-// included columns of a row without a place may be too long for the index.
+// Makes the tuples that the scan returns: (key columns ..., distance, included columns ...), see
+// planner/index_only_path.h. A row of the index becomes an index tuple, without values of key columns. A row of the
+// heap becomes a heap tuple, which has the values of columns to filter by, and no limit of length: the included columns
+// of a row without a place may be too long for the index.
 struct IncludedReturn {
+    int keys;
     TupleDesc included;
     TupleDesc returned;
     char* stored;     // [max_included_bytes]
@@ -25,18 +27,25 @@ struct IncludedReturn {
 namespace
 {
 
-constexpr uint32 look_ahead = 16;  // candidates whose pages are looked up together
-constexpr uint32 fixed_columns = 2;
-constexpr uint32 returned_front = 3 * MAXIMUM_ALIGNOF;  // header, and the two columns before the included ones
+constexpr uint32 look_ahead = 16;                       // candidates whose pages are looked up together
+constexpr uint32 returned_front = 3 * MAXIMUM_ALIGNOF;  // header, a key column, distance
 
-TupleDesc returned_descriptor(TupleDesc included)
+TupleDesc returned_descriptor(Relation index, TupleDesc included)
 {
-    TupleDesc returned = CreateTemplateTupleDesc(included->natts + static_cast<int>(fixed_columns));
-    TupleDescInitEntry(returned, 1, "key", FLOAT8OID, -1, 0);
-    TupleDescInitEntry(returned, 2, "distance", FLOAT8OID, -1, 0);
+    const int keys = IndexRelationGetNumberOfKeyAttributes(index);
+    TupleDesc returned = CreateTemplateTupleDesc(keys + 1 + included->natts);
+    const int vector = vector_column(index);
+    for (int i = 0; i < keys; ++i) {
+        const auto number = static_cast<AttrNumber>(i + 1);
+        if (i == vector) {
+            TupleDescInitEntry(returned, number, "key", FLOAT8OID, -1, 0);
+        } else {
+            TupleDescCopyEntry(returned, number, RelationGetDescr(index), number);
+        }
+    }
+    TupleDescInitEntry(returned, static_cast<AttrNumber>(keys + 1), "distance", FLOAT8OID, -1, 0);
     for (int i = 1; i <= included->natts; ++i) {
-        TupleDescCopyEntry(returned, static_cast<AttrNumber>(i + static_cast<int>(fixed_columns)), included,
-                           static_cast<AttrNumber>(i));
+        TupleDescCopyEntry(returned, static_cast<AttrNumber>(keys + 1 + i), included, static_cast<AttrNumber>(i));
     }
     return returned;
 }
@@ -48,7 +57,8 @@ IncludedReturn* open_included_return(IndexScanDesc scan)
     MemoryContext outer = MemoryContextSwitchTo(state->scan_context);
     auto* made = static_cast<IncludedReturn*>(palloc0(sizeof(IncludedReturn)));
     made->included = included_descriptor(scan->indexRelation);
-    made->returned = returned_descriptor(made->included);
+    made->keys = IndexRelationGetNumberOfKeyAttributes(scan->indexRelation);
+    made->returned = returned_descriptor(scan->indexRelation, made->included);
     made->stored = static_cast<char*>(palloc(max_included_bytes));
     made->made = static_cast<IndexTuple>(palloc(max_included_bytes + returned_front + MAXIMUM_ALIGNOF));
     made->visibility_map = InvalidBuffer;
@@ -100,38 +110,40 @@ HeapTuple make_from_heap(IndexScanDesc scan, const Candidate& candidate, const I
     Datum values[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS];
     if (!fetch_row_values(scan_heap(scan), candidate.tid, values, nulls)) return nullptr;
-    Datum made[INDEX_MAX_KEYS + fixed_columns];
-    bool made_nulls[INDEX_MAX_KEYS + fixed_columns];
-    made_nulls[0] = true;
-    made[1] = Float8GetDatum(candidate.value);
-    made_nulls[1] = state_of(scan)->now.null_distance;
-    const int keys = IndexRelationGetNumberOfKeyAttributes(scan->indexRelation);
-    for (int i = 0; i < included->included->natts; ++i) {
-        made[fixed_columns + i] = values[keys + i];
-        made_nulls[fixed_columns + i] = nulls[keys + i];
+    Datum made[INDEX_MAX_KEYS + 1];
+    bool made_nulls[INDEX_MAX_KEYS + 1];
+    const int keys = included->keys;
+    for (int i = 0; i < keys + included->included->natts; ++i) {
+        made[i < keys ? i : i + 1] = values[i];
+        made_nulls[i < keys ? i : i + 1] = nulls[i];
     }
+    made_nulls[vector_column(scan->indexRelation)] = true;
+    made[keys] = Float8GetDatum(candidate.value);
+    made_nulls[keys] = state_of(scan)->now.null_distance;
     return heap_form_tuple(included->returned, made, made_nulls);
 }
 
-// Put the distance before the included columns.
+// Put the distance before the included columns. Key columns are NULL; an only one is 0, so that a tuple has no NULLs
+// where the stored one has none.
 void make_returned(IncludedReturn* included, double distance, bool distance_is_null)
 {
     const auto* stored = reinterpret_cast<const IndexTupleData*>(included->stored);
-    const bool stored_nulls = IndexTupleHasNulls(stored);
-    const bool nulls = stored_nulls || distance_is_null;
     const Size stored_at = IndexInfoFindDataOffset(stored->t_info);
     const Size bytes = IndexTupleSize(stored) - stored_at;
+    const bool stored_nulls = IndexTupleHasNulls(stored);
+    const bool nulls = stored_nulls || distance_is_null || included->keys > 1;
     const Size data_at = IndexInfoFindDataOffset(nulls ? INDEX_NULL_MASK : 0);
     char* out = reinterpret_cast<char*>(included->made);
-    memset(out, 0, data_at + sizeof(float8));  // the first column stays 0
+    memset(out, 0, data_at + sizeof(float8));
+    Size at = data_at;
     if (nulls) {
         uint32 present = UINT32_MAX;
         if (stored_nulls) memcpy(&present, included->stored + sizeof(IndexTupleData), sizeof(present));
-        present = present << fixed_columns | 3;
-        if (distance_is_null) present &= ~static_cast<uint32>(2);
+        present = (present << 1 | (distance_is_null ? 0 : 1)) << included->keys;
         memcpy(out + sizeof(IndexTupleData), &present, sizeof(present));
+    } else {
+        at += sizeof(float8);
     }
-    Size at = data_at + sizeof(float8);
     if (!distance_is_null) {
         memcpy(out + at, &distance, sizeof(distance));
         at += sizeof(distance);
@@ -178,7 +190,8 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     if (in_batch) look_ahead_from(scan, static_cast<uint32>(candidate - batch.items));
     if (scan->xs_hitup != nullptr) pfree(scan->xs_hitup);
     scan->xs_hitup = nullptr;
-    if (candidate->all_visible && read_stored(scan, *candidate, included)) {
+    // Rows that the executor checks again need the values of their columns.
+    if (candidate->all_visible && !state->now.filter.recheck && read_stored(scan, *candidate, included)) {
         if (setting_verify_results) verify_included(scan, *candidate, included);
         make_returned(included, candidate->value, state->now.null_distance);
         scan->xs_itup = included->made;

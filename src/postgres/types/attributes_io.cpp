@@ -19,8 +19,9 @@ constexpr int binary_version = 1;
 
 PartsValue* parse_attributes(const char* literal)
 {
-    AttributeReader reader = {"attributes", "name:value ..., as in age:39 education:\"Some college\"", literal,
-                              literal};
+    AttributeReader reader = {
+        "attributes", "name:value ..., as in age:39 education:\"Some college\"; attributes('age', age) makes it",
+        literal, literal};
     AttributeBuilder builder;
     begin_attributes(&builder, ERRCODE_INVALID_TEXT_REPRESENTATION);
     for (skip_blanks(&reader); *reader.at != '\0'; skip_blanks(&reader)) {

@@ -3,10 +3,16 @@ EXTENSION = pgwarp
 MODULE_big = pgwarp
 DATA = $(wildcard src/sql/pgwarp--*.sql)
 
-CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
-	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
+# Sources that are compiled as they are: by functions for several processors, by flags of their own, or since two of one
+# folder have callbacks of the same names.
+CXX_SOURCES = src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/gram_distance.cpp \
-	src/numeric/jaro_winkler.cpp
+	src/numeric/jaro_winkler.cpp src/postgres/storage/fault_point.cpp src/postgres/client/message_fault.cpp \
+	src/postgres/executor/knn_filter.cpp src/postgres/executor/knn_partitions.cpp
+# All others of a folder are compiled as one unit, .deps/units/FOLDER.cpp, which includes them: most of the time of each
+# would go into the same headers.
+FOLDERS = $(patsubst src/%/,%,$(sort $(dir $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp))))
+UNITS = $(foreach folder,$(FOLDERS),.deps/units/$(subst /,_,$(folder)).cpp)
 ENGINE_BUILD ?= build/engine
 ENGINE_CMAKE_FLAGS ?=
 
@@ -16,7 +22,12 @@ $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FA
 ifneq ($(FAULTS),)
 CXX_SOURCES += test/overlap_index/overlap_index.cpp test/unit/overlap_method/description.cpp
 endif
-OBJS = $(CXX_SOURCES:.cpp=.o)
+OBJS = $(UNITS:.cpp=.o) $(CXX_SOURCES:.cpp=.o)
+# A unit changes only with the names of its files.
+hash := \#
+unit_text = $(patsubst src/%,$(hash)include "%"\n,$(filter-out $(CXX_SOURCES),$(sort $(wildcard src/$(1)/*.cpp))))
+write_unit = printf '%b' '$(call unit_text,$(1))' >.deps/units/new && { cmp -s .deps/units/new $(2) || mv .deps/units/new $(2); }
+$(shell mkdir -p .deps/units; $(foreach folder,$(FOLDERS),$(call write_unit,$(folder),.deps/units/$(subst /,_,$(folder)).cpp);))
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=pgwarp
@@ -25,7 +36,7 @@ PROVE_TESTS ?= test/tap/*.pl
 
 PG_CPPFLAGS = -I$(srcdir)/src $(if $(FAULTS),$(FAULTS) -I$(srcdir)/test/unit)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
-	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
+	-Wno-subobject-linkage -fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
 # PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm
@@ -38,6 +49,9 @@ include $(PGXS)
 # Another server's headers: everything is compiled anew.
 $(shell echo '$(VERSION) $(includedir_server)' | cmp -s - .deps/server || echo '$(VERSION) $(includedir_server)' >.deps/server)
 $(OBJS): .deps/server
+# Other flags too.
+$(shell echo '$(EXTRA_CXXFLAGS)' | cmp -s - .deps/flags || echo '$(EXTRA_CXXFLAGS)' >.deps/flags)
+$(OBJS): .deps/flags
 
 # Header dependencies: PGXS knows none for C++.
 %.o: %.cpp

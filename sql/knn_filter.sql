@@ -224,6 +224,29 @@ RESET enable_seqscan;
 SELECT count(*), avg((b.id IS NOT NULL)::integer) > 0.94, avg((o.id IS NOT NULL)::integer) > 0.94 FROM joined j LEFT JOIN in_batches b USING (number, id) LEFT JOIN alone o USING (number, id);
 SELECT count(*) FROM in_batches b JOIN points p USING (id) JOIN asked a USING (number) JOIN in_batches b2 ON b2.number = b.number AND b2.place > b.place JOIN points p2 ON p2.id = b2.id
 	WHERE p2.v <-> a.v < p.v <-> a.v;
+-- the scan returns rows as the table has them, unless they are wide or lack a column that was added with a default
+RESET enable_indexscan;
+SET enable_seqscan = off;
+CREATE FUNCTION columns_scanned() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE $query$EXPLAIN (COSTS OFF, VERBOSE) SELECT id, kind FROM points WHERE keeps(id, 50) ORDER BY v <-> '[.1,.2,.3,.4,.5,.6,.7,.8]' LIMIT 10$query$ LOOP
+		IF line ~ 'Output' THEN RETURN NEXT trim(line); END IF;
+	END LOOP;
+END $$;
+SELECT columns_scanned() OFFSET 2;
+SELECT count(*), count(DISTINCT id) AS ids FROM (SELECT * FROM points WHERE keeps(id, 50) ORDER BY v <-> '[.1,.2,.3,.4,.5,.6,.7,.8]' LIMIT 10) s
+	JOIN points p USING (id, centre, kind) WHERE p.v = s.v;
+ALTER TABLE points ADD COLUMN added integer DEFAULT 7;
+SELECT columns_scanned() OFFSET 2;
+SELECT min(added), max(added), count(*) FROM (SELECT id, added FROM points WHERE keeps(id, 50) ORDER BY v <-> '[.1,.2,.3,.4,.5,.6,.7,.8]' LIMIT 10) s;
+ALTER TABLE points DROP COLUMN centre, ADD COLUMN wide text;
+UPDATE points SET wide = repeat('wide', 100);
+VACUUM FULL ANALYZE points;
+SELECT columns_scanned() OFFSET 2;
+SELECT count(*), min(length(wide)), max(added) FROM (SELECT id, wide, added FROM points WHERE keeps(id, 50) ORDER BY v <-> '[.1,.2,.3,.4,.5,.6,.7,.8]' LIMIT 10) s;
+RESET enable_seqscan;
+DROP FUNCTION columns_scanned();
 DROP VIEW joined, verdict;
 DROP TABLE points, asked, truth, filters, seen, in_batches, alone;
 DROP FUNCTION keeps(integer, integer), answer(text, vector, integer), sorted(float8[]), in_index_order(text, vector), looks_at(integer);

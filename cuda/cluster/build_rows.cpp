@@ -4,10 +4,10 @@
 #include <bit>
 
 #include "cluster/half_rows.h"
-#include "cluster/kmeans.h"
 #include "cluster/truth.h"
 #include "device/error.h"
 #include "methods/bulk_memory.h"
+#include "rows/gather.h"
 
 namespace pgwarp::cuda
 {
@@ -40,7 +40,7 @@ DeviceArray<float> BuildRows::sample(const std::vector<std::uint32_t>& numbers) 
 {
     const auto chosen = copy_of(std::span(numbers));
     DeviceArray<float> sampled = array<float>(numbers.size() * dimensions_);
-    gather_rows(data(), dimensions_, chosen.data(), numbers.size(), sampled.data(), stream());
+    rows::gather_rows(data(), dimensions_, chosen.data(), numbers.size(), sampled.data(), stream());
     return sampled;
 }
 

@@ -11,6 +11,7 @@
 #include "device/idle_pool.h"
 #include "device/wait.h"
 #include "numeric/kmeans_rules.h"
+#include "rows/gather.h"
 #include "select/warp.cuh"
 
 namespace pgwarp::cuda
@@ -20,23 +21,6 @@ namespace
 {
 
 constexpr std::size_t launch_elements = std::size_t{1} << 26;  // read by a launch: about 0.15 ms
-
-__global__ void gather_rows_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
-                                   std::size_t count, float* out)
-{
-    const std::size_t values = count * dimensions;
-    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < values;
-         at += std::size_t{gridDim.x} * blockDim.x) {
-        out[at] = rows[numbers[at / dimensions] * dimensions + at % dimensions];
-    }
-}
-
-__global__ void copy_columns_kernel(const float* rows, std::size_t values, std::size_t dimensions, std::size_t first,
-                                    std::size_t width, float* out)
-{
-    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i < values) out[i] = rows[i / width * dimensions + first + i % width];
-}
 
 // A warp hashes a row.
 __global__ void hash_rows_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
@@ -189,30 +173,6 @@ private:
 
 }  // namespace
 
-void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count, float* out,
-                 cudaStream_t stream)
-{
-    if (count == 0) return;
-    const std::size_t step = std::max<std::size_t>(1, launch_elements / dimensions);
-    for (std::size_t first = 0; first < count; first += step) {
-        const std::size_t here = std::min(step, count - first);
-        const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(here * dimensions / 256, 1, 4096));
-        gather_rows_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers + first, here,
-                                                       out + first * dimensions);
-        check_launch("gather rows");
-    }
-}
-
-void copy_columns(const float* rows, std::size_t count, std::size_t dimensions, std::size_t first, std::size_t width,
-                  float* out, cudaStream_t stream)
-{
-    const std::size_t values = count * width;
-    if (values == 0) return;
-    copy_columns_kernel<<<static_cast<unsigned>((values + 255) / 256), 256, 0, stream>>>(rows, values, dimensions,
-                                                                                         first, width, out);
-    check_launch("copying columns");
-}
-
 std::size_t train_kmeans(Context& context, const float* rows, std::size_t count, std::size_t dimensions,
                          const KMeansOptions& options, float* centroids, cudaStream_t stream, MatrixPath path)
 {
@@ -227,7 +187,7 @@ std::size_t train_kmeans(Context& context, const float* rows, std::size_t count,
                           [&](auto numbers) { return hashes_of(context, rows, dimensions, numbers, stream); });
     DeviceArray<std::uint32_t> numbers(context.pool(), chosen.size(), "cluster workspace", stream);
     send(numbers.data(), chosen.data(), numbers.bytes(), stream, "copying row numbers");
-    gather_rows(rows, dimensions, numbers.data(), chosen.size(), centroids, stream);
+    rows::gather_rows(rows, dimensions, numbers.data(), chosen.size(), centroids, stream);
     if (options.spherical) {
         DeviceArray<std::uint32_t> never(context.pool(), 1, "cluster workspace", stream);
         check(cudaMemsetAsync(never.data(), 0, never.bytes(), stream), "clearing a flag");

@@ -20,12 +20,4 @@ std::size_t train_kmeans(Context& context, const float* rows, std::size_t count,
                          const KMeansOptions& options, float* centroids, cudaStream_t stream,
                          MatrixPath path = MatrixPath::best);
 
-// out[i] = rows[numbers[i]]; all on the device.
-void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count, float* out,
-                 cudaStream_t stream);
-
-// out [count][width] = columns [first, first + width) of rows [count][dimensions]; all on the device.
-void copy_columns(const float* rows, std::size_t count, std::size_t dimensions, std::size_t first, std::size_t width,
-                  float* out, cudaStream_t stream);
-
 }  // namespace pgwarp::cuda

@@ -11,6 +11,7 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "numeric/kmeans_rules.h"
+#include "rows/gather.h"
 #include "select/warp.cuh"
 
 namespace pgwarp::cuda
@@ -252,16 +253,6 @@ void train_narrow(const TrainTask& task, const CancelToken* cancel, cudaStream_t
     }
 }
 
-__global__ void copy_columns_kernel(const float* rows, std::size_t count, int dimensions, int begin, int width,
-                                    float* out)
-{
-    const std::size_t values = count * width;
-    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < values;
-         at += std::size_t{gridDim.x} * blockDim.x) {
-        out[at] = rows[at / width * dimensions + begin + at % width];
-    }
-}
-
 void train_wide(Context& context, const float* rows, std::size_t count, const PartShape& shape, std::uint64_t seed,
                 float* codebooks, const CancelToken* cancel, cudaStream_t stream)
 {
@@ -270,12 +261,7 @@ void train_wide(Context& context, const float* rows, std::size_t count, const Pa
     for (int part = 0; part < shape.parts; ++part) {
         const int begin = shape.begin(part);
         const int width = shape.begin(part + 1) - begin;
-        const std::size_t step = std::max<std::size_t>(1, launch_elements / width);
-        for (std::size_t at = 0; at < count; at += step) {
-            copy_columns_kernel<<<1024, 256, 0, stream>>>(rows + at * shape.dimensions, std::min(step, count - at),
-                                                          shape.dimensions, begin, width, columns.data() + at * width);
-            check_launch("copy a part");
-        }
+        rows::copy_columns(rows, count, shape.dimensions, begin, width, columns.data(), stream);
         KMeansOptions options;
         options.clusters = codewords;
         options.iterations = training_iterations;

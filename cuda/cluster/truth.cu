@@ -7,11 +7,11 @@
 #include <limits>
 #include <span>
 
-#include "cluster/kmeans.h"
 #include "cluster/row_products.h"
 #include "device/error.h"
 #include "device/wait.h"
 #include "methods/recall/truth.h"
+#include "rows/gather.h"
 #include "select/block_rank.cuh"
 #include "select/warp.cuh"
 
@@ -111,7 +111,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
     const NearLists lists{keys.data(), room, counts.data(), bounds.data()};
     const std::vector<float> unbounded(step, std::numeric_limits<float>::infinity());
     send(numbers.data(), sample.data(), numbers.bytes(), stream, "copying a sample");
-    gather_rows(rows, dimensions, numbers.data(), sample.size(), queries.data(), stream);
+    rows::gather_rows(rows, dimensions, numbers.data(), sample.size(), queries.data(), stream);
     for (std::size_t query = 0; query < sample.size(); query += step) {
         const std::size_t some = std::min(step, sample.size() - query);
         const float* asked = queries.data() + query * dimensions;

@@ -17,6 +17,7 @@
 #include "methods/graph/build_steps.h"
 #include "numeric/sample.h"
 #include "passes/exact_search.h"
+#include "rows/gather.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -104,7 +105,7 @@ std::vector<std::uint32_t> DeviceSteps::choose_seeds(const ExactRows& rows, cons
     DeviceArray<std::uint32_t> numbers = array<std::uint32_t>(chosen.size());
     send(numbers.data(), chosen.data(), numbers.bytes(), stream, "sample");
     DeviceArray<float> sample = array<float>(chosen.size() * dimensions);
-    gather_rows(rows.vectors, dimensions, numbers.data(), chosen.size(), sample.data(), stream);
+    rows::gather_rows(rows.vectors, dimensions, numbers.data(), chosen.size(), sample.data(), stream);
     KMeansOptions training;
     training.clusters = wanted;
     training.iterations = seed_iterations;

@@ -13,6 +13,7 @@
 #include "methods/graph/graph.h"
 #include "numeric/sample.h"
 #include "passes/exact_search.h"
+#include "rows/gather.h"
 #include "select/select.h"
 
 namespace pgwarp::cuda::graph
@@ -113,7 +114,7 @@ DeviceArray<float> find_centres(Context& context, const GroupedJob& job, std::ui
     const std::vector<std::uint32_t> chosen = sample_rows(job.rows, groups * rows_per_centre, seed + 3);
     const auto numbers = copy_in(context, std::span(chosen), stream);
     DeviceArray<float> sample(context.pool(), chosen.size() * job.dimensions, "graph build", stream);
-    gather_rows(job.vectors, job.dimensions, numbers.data(), chosen.size(), sample.data(), stream);
+    rows::gather_rows(job.vectors, job.dimensions, numbers.data(), chosen.size(), sample.data(), stream);
     KMeansOptions training;
     training.clusters = groups;
     training.seed = seed;
@@ -175,7 +176,7 @@ void compare_group(Context& context, const GroupedJob& job, std::span<const std:
     const auto numbers = copy_in(context, members, stream);
     const auto places = copy_in(context, turns, stream);
     DeviceArray<float> rows(pool, members.size() * job.dimensions, "graph build", stream);
-    gather_rows(job.vectors, job.dimensions, numbers.data(), members.size(), rows.data(), stream);
+    rows::gather_rows(job.vectors, job.dimensions, numbers.data(), members.size(), rows.data(), stream);
     const auto count = static_cast<std::uint32_t>(members.size());
     const ExactRows exact = make_exact_rows(pool, job.metric, rows.data(), count, job.dimensions, stream);
     DeviceArray<std::uint32_t> near(pool, members.size() * job.width, "graph build", stream);

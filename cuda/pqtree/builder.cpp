@@ -15,6 +15,7 @@
 #include "pqtree/device_tree.h"
 #include "pqtree/encode.h"
 #include "pqtree/pqtree.h"
+#include "rows/gather.h"
 
 namespace pgwarp::cuda::pqtree
 {
@@ -141,7 +142,8 @@ void DeviceSteps::train_part(const TreeBuildInput& input, TreeArrays& arrays, st
     const TreeShape& shape = arrays.tree.shape;
     const std::size_t width = shape.width(part);
     DeviceArray<float> columns = device_->array<float>(count * width);
-    copy_columns(sample.data(), count, shape.dimensions, shape.begin(part), width, columns.data(), device_->stream());
+    rows::copy_columns(sample.data(), count, shape.dimensions, shape.begin(part), width, columns.data(),
+                       device_->stream());
     KMeansOptions training;
     training.clusters = shape.k1;
     training.iterations = level1_iterations;
@@ -207,8 +209,8 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
         const std::size_t width = shape.width(part);
         const auto level2 = device_->copy_of(std::span<const float>(arrays.tree.level2));
         leaves.push_back(device_->array<float>(shape.leaves() * width));
-        copy_columns(level2.data(), shape.leaves(), shape.dimensions, shape.begin(part), width, leaves[part].data(),
-                     stream);
+        rows::copy_columns(level2.data(), shape.leaves(), shape.dimensions, shape.begin(part), width,
+                           leaves[part].data(), stream);
     }
     const std::size_t most = std::min(BuildRows::piece_rows, arrays.rows);
     DeviceArray<float> columns = device_->array<float>(most * shape.width(0));
@@ -219,7 +221,7 @@ void DeviceSteps::encode_rows(const TreeBuildInput& input, TreeArrays& arrays)
         const CodeOutput out{codes_.data() + first * stride, stride};
         for (std::size_t part = 0; part < shape.parts; ++part) {
             const std::size_t width = shape.width(part);
-            copy_columns(rows, count, shape.dimensions, shape.begin(part), width, columns.data(), stream);
+            rows::copy_columns(rows, count, shape.dimensions, shape.begin(part), width, columns.data(), stream);
             assign_to_centroids(context_, Metric::l2, columns.data(), count, width, leaves[part].data(), shape.leaves(),
                                 labels.data(), input.progress.cancel, stream);
             write_leaves(labels.data(), count, static_cast<std::uint32_t>(part), out, stream);

@@ -13,11 +13,11 @@ choose_at_once()
 known_seconds()
 {
     cat <<'TEXT'
-valgrind:matchcount_bound 650 valgrind:matchcount_sets_changes 500 valgrind:matchcount_join 550 valgrind:knn_graph 430
+valgrind:matchcount_join 550 valgrind:matchcount_bound 450 valgrind:matchcount_sets 450
 valgrind:knn_search 410 valgrind:matchcount_input 370 valgrind:all_rows 320 valgrind:matchcount_minhash 300
 valgrind:knn_batch 260 valgrind: 100 tap:crash_points 600 tap:torn_pages 600 tap:crash_loop 600 tap: 40
 wal-consistency:crash_points 600 wal-consistency:torn_pages 600 wal-consistency:crash_loop 600 wal-consistency: 50
-compute-sanitizer: 600 tidy: 500 tsan: 400 asan: 300 cassert: 250 unit: 60 format: 30 regress: 8
+compute-sanitizer: 600 tidy: 500 tsan: 400 asan: 300 cassert: 250 regress: 200 unit: 150 format: 30
 TEXT
 }
 
@@ -28,7 +28,8 @@ list_shards() { local n=$((at_once < $1 ? at_once : $1)); seq -f "%g/$n" "$n"; }
 names_of()
 {
     case $1 in
-        regress | valgrind) echo "${REGRESS:-$(basename -s .sql "$root_dir"/sql/*.sql)}" ;;
+        regress) if [ -n "${REGRESS:-}" ]; then echo "$REGRESS"; else list_shards 32; fi ;;
+        valgrind) echo "${REGRESS:-$(basename -s .sql "$root_dir"/sql/*.sql)}" ;;
         tap | wal-consistency) echo "${TAP:-$(basename -s .pl "$root_dir"/test/tap/*.pl)}" ;;
         unit | asan | tsan) list_shards 32 ;;
         cassert) list_shards 16 ;;
@@ -86,7 +87,8 @@ become_job()
     local step=${1%%:*} name=${1#*:} stage=$work/stage options=(--device "$device")
     [ "$keep" = no ] || options+=(--keep)
     case $step in
-        regress | valgrind) export REGRESS=$name ;;
+        regress) if [ -n "${REGRESS:-}" ]; then export REGRESS=$name; else options+=(--shard "$name"); fi ;;
+        valgrind) export REGRESS=$name ;;
         tap | wal-consistency) export TAP=$name ;;
         asan | tsan) export SANITIZE=$step; step=sanitize; options+=(--shard "$name") ;;
         unit | cassert) options+=(--shard "$name") ;;

@@ -65,6 +65,7 @@ check_format()
     counted_step "method names" "$root_dir/scripts/method_names"
     counted_step "scripts, and what follows from descriptions" start_scripts
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
+    counted_step "statements of the docs" perl "$root_dir/scripts/lib/check_statements.pl" "$root_dir"
     counted_step "version" same_version
 }
 
@@ -116,6 +117,9 @@ run_ctest()
     run_programs_of "$1" ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
 }
 
+# The quick runs of the papers' experiments, which are no gtest programs.
+run_experiments() { run_programs_of "$1" ctest --test-dir "$root_dir/$1" --output-on-failure --no-tests=error -R '_quick$'; }
+
 gpu_tests=$root_dir/build/check/test/gpu/gpu_tests
 
 # Run unit tests, one program after the other.
@@ -147,7 +151,11 @@ check_unit()
 {
     local build=$1 name=$2 line bad all
     shift 2
-    if [ "$built" = yes ]; then check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests; return; fi
+    if [ "$built" = yes ]; then
+        check_unit_programs "$name" "$root_dir/$build"/test/*/*_tests
+        [ "$bundle" = yes ] || [ "$shard" -gt 1 ] || counted_step "experiments ($name)" run_experiments "$build"
+        return
+    fi
     counted_step "build ($name)" build_engine "$build" "$@" || return
     step "$name" run_ctest "$build"
     line=$(grep -E 'tests passed, [0-9]+ tests? failed out of' "$step_log")

@@ -174,11 +174,13 @@ stage_for_a_try()
     else
         say "no NVIDIA driver: the module for GPUs is left out, and the engine answers on the CPU"
         # The build type Try leaves out symbols and the code for other processors, which takes longest.
-        step "build the extension and its engine" stage_extension build/try -DPGWARP_CUDA=OFF -DCMAKE_BUILD_TYPE=Try
+        front_flags="-g0 -march=native -DHWY_COMPILE_ONLY_STATIC" step "build the extension and its engine" \
+            stage_extension build/try -DPGWARP_CUDA=OFF -DCMAKE_BUILD_TYPE=Try -DPGWARP_UNITY=ON
     fi
 }
 
-# Compile and put the extension under $work/stage, as `make install` would under /: stage_extension BUILD [CMAKE FLAGS]
+# Compile and put the extension under $work/stage, as `make install` would under /:
+# [front_flags="FLAG..."] stage_extension BUILD [CMAKE FLAG...]
 stage_extension()
 {
     local build=$1 settings
@@ -186,6 +188,7 @@ stage_extension()
     if [ "$built" = yes ]; then ln -s "$PGWARP_STAGED" "$work/stage"; return; fi
     shift
     settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
+    [ -z "${front_flags:-}" ] || settings+=(EXTRA_CXXFLAGS="$front_flags")
     ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")
     make -C "$root_dir" -j"$jobs" "${settings[@]}" all &&
         make -C "$root_dir" -s "${settings[@]}" DESTDIR="$work/stage" install &&

@@ -47,29 +47,30 @@ CREATE FUNCTION compared(col text, op text, k integer, condition text DEFAULT 't
 $$ LANGUAGE sql;
 -- the distances of all rows to the queries, computed once for each state of the table
 CREATE TABLE truths (col text, op text, n integer, d float8[], ids integer[]);
-CREATE FUNCTION scan_all() RETURNS void AS $$
+CREATE FUNCTION scan_all(columns text[]) RETURNS void AS $$
 DECLARE
 	col text;
 	op text;
 BEGIN
 	PERFORM set_plan(false);
 	TRUNCATE truths;
-	FOR col, op IN SELECT c, o FROM unnest(ARRAY['i4', 'i8', 't', 'd']) c, unnest(ARRAY['<&>', '<%>']) o LOOP
-		EXECUTE format('INSERT INTO truths SELECT %1$L, %2$L, n, array_agg(distance ORDER BY distance), array_agg(id ORDER BY distance)
-			FROM (SELECT q.n, i.id, i.%1$s %2$s q.%1$s AS distance FROM queries q, items i) m GROUP BY n', col, op);
+	FOR col, op IN SELECT c, o FROM unnest(columns) c, unnest(ARRAY['<&>', '<%>']) o LOOP
+		EXECUTE format('INSERT INTO truths SELECT %1$L, %2$L, n, array_agg(distance), array_agg(id)
+			FROM (SELECT q.n, i.id, i.%1$s %2$s q.%1$s AS distance FROM queries q, items i ORDER BY 1, 3) m GROUP BY n', col, op);
 	END LOOP;
 END
 $$ LANGUAGE plpgsql;
 CREATE FUNCTION truth_within(truth truths, bound text) RETURNS integer[] AS $$
-	SELECT array_agg(id ORDER BY id) FROM unnest(truth.d, truth.ids) u (d, id), nullif(trim('''' FROM split_part(bound, ' ', 2)), 'NULL') value
-		WHERE CASE WHEN bound ~ '=' THEN d <= value::float8 ELSE d < value::float8 END
+	SELECT array_agg(id ORDER BY id)
+		FROM (SELECT nullif(trim('''' FROM split_part(bound, ' ', 2)), 'NULL')::float8 AS value, bound ~ '=' AS closed OFFSET 0) b, unnest(truth.d, truth.ids) u (d, id)
+		WHERE CASE WHEN closed THEN d <= value ELSE d < value END
 $$ LANGUAGE sql;
 CREATE FUNCTION bounded(of_col text, of_op text, bound text, OUT found bigint, OUT wrong bigint) AS $$
 	SELECT sum(cardinality(w)), count(*) FILTER (WHERE w IS DISTINCT FROM truth_within(truth, bound))
 		FROM truths truth JOIN queries q USING (n), rows_within(of_col, of_op, q, bound, true) w WHERE col = of_col AND op = of_op
 $$ LANGUAGE sql;
-CREATE FUNCTION all_compared(OUT col text, OUT op text, OUT wrong bigint) RETURNS SETOF record AS $$
-	SELECT scan_all();
+CREATE FUNCTION all_compared(columns text[] DEFAULT '{i4,i8,t,d}', OUT col text, OUT op text, OUT wrong bigint) RETURNS SETOF record AS $$
+	SELECT scan_all(columns);
 	SELECT truth.col, truth.op, sum((SELECT count(*) FROM unnest(ARRAY[1, 10, 3000]) k
 					WHERE distances(truth.col, truth.op, q, k, true, 'true') IS DISTINCT FROM truth.d[1:k])
 				+ (SELECT count(*) FROM unnest(CASE truth.op WHEN '<&>' THEN ARRAY['<= -2', '< -3'] ELSE ARRAY['<= 0.5', '< 0.8'] END) bound

@@ -42,7 +42,7 @@ protected:
             for (const auto& [distance, row] : truth) nearest.insert(row);
             wanted += nearest.size();
             for (const std::size_t end = at + answer.counts[q]; at < end; ++at)
-                right += nearest.count(Filtered::row_of(answer.results[at].tid));
+                right += nearest.count(row_of(answer.results[at].tid));
         }
         return static_cast<double>(right) / static_cast<double>(wanted);
     }

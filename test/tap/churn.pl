@@ -20,7 +20,7 @@ my ($rows, $dimensions) = $full ? (100_000, 128) : (8_000, 32);
 # Transactions of twenty rows that come in a second; fewer where the machine has other things to do, and merges can't
 # keep up.
 my @rates = $full ? (150) : (120, 40, 15);
-my $queries = 400;
+my $queries = 2000;
 my $node = new_cluster('churn', 'autovacuum' => 'on', 'autovacuum_naptime' => '1s', 'jit' => 'off', 'shared_buffers' => '512MB',
 	'max_wal_size' => '4GB', 'synchronous_commit' => 'off', 'deadlock_timeout' => '60s');    # before that, nobody cancels autovacuum
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "delta_places.h"
 #include "engine/mirror/mirror.h"
 #include "engine/search/search.h"
 #include "methods/arrays.h"
@@ -17,15 +18,6 @@ namespace pgwarp::test
 
 inline constexpr std::size_t dimensions = 24;
 
-inline Tid tid_of(std::size_t row)
-{
-    return {static_cast<std::uint32_t>(row / 8), static_cast<std::uint16_t>(row % 8 + 1), 0};
-}
-inline std::size_t row_of(const Tid& tid)
-{
-    return std::size_t{tid.block} * 8 + tid.offset - 1;
-}
-
 // An index of the first rows, the others its delta: rows, from the index on, go to the logs in turns of 50.
 class Fresh
 {
@@ -33,7 +25,7 @@ public:
     // device: serves instead of the CPU; outlives this.
     Fresh(Method method, Metric metric, std::size_t rows, std::size_t fresh, const ParameterList& options = {},
           const MethodFactory* device = nullptr)
-        : metric_(metric), device_(device), indexed_(rows), vectors_(random_rows(rows + fresh, dimensions, 7))
+        : metric_(metric), device_(device), places_{rows, 50}, vectors_(random_rows(rows + fresh, dimensions, 7))
     {
         if (metric == Metric::cosine) test::normalise_rows(vectors_, dimensions);
         index_ = std::make_unique<test::Index>(
@@ -48,14 +40,14 @@ public:
         std::vector<ArrayShape> arrays = index_->builder->arrays();
         std::vector<std::uint32_t> blocks;
         std::vector<std::uint16_t> offsets;
-        for (std::size_t row = 0; row < indexed_; ++row) {
+        for (std::size_t row = 0; row < places_.indexed; ++row) {
             blocks.push_back(tid_of(row).block);
             offsets.push_back(tid_of(row).offset);
         }
-        arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, indexed_, 1));
-        arrays.push_back(make_array_shape(array_tid_offset, ArrayType::u16, indexed_, 1));
+        arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, places_.indexed, 1));
+        arrays.push_back(make_array_shape(array_tid_offset, ArrayType::u16, places_.indexed, 1));
         auto loaded = std::make_shared<Mirror>(
-            MirrorKey{}, index_->shape, index_->builder->effective_options(), indexed_, arrays,
+            MirrorKey{}, index_->shape, index_->builder->effective_options(), places_.indexed, arrays,
             device_ != nullptr ? *device_ : *find_method(index_->shape.method), device_ != nullptr);
         const auto methods = static_cast<std::uint32_t>(arrays.size() - 2);
         for (std::uint32_t i = 0; i < methods; ++i) loaded->write(i, 0, index_->contents(arrays[i]));
@@ -69,9 +61,9 @@ public:
     void append(Mirror& to, std::size_t begin, std::size_t end)
     {
         for (std::size_t row = begin; row < end; ++row) {
-            const std::uint32_t log = log_of(row);
+            const std::uint32_t log = places_.log_of(row);
             const std::uint64_t position =
-                to.snapshot()->logs[log].known ? to.snapshot()->logs[log].end : first_position;
+                to.snapshot()->logs[log].known ? to.snapshot()->logs[log].end : DeltaPlaces::first_position;
             const Tid tid = tid_of(row);
             to.add_delta(log, position, {&tid, 1}, dense_rows(row_at(row), 1, dimensions));
         }
@@ -88,29 +80,16 @@ public:
     // Appends all delta rows in `steps` steps, with a part after each step but the last `plain` ones.
     void append_in_parts(Mirror& to, std::size_t steps, std::size_t plain = 0)
     {
-        const std::size_t fresh = rows() - indexed_;
+        const std::size_t fresh = rows() - places_.indexed;
         for (std::size_t step = 0; step < steps; ++step) {
-            append(to, indexed_ + fresh * step / steps, indexed_ + fresh * (step + 1) / steps);
+            append(to, places_.indexed + fresh * step / steps, places_.indexed + fresh * (step + 1) / steps);
             if (step + plain < steps) to.add_part(pool, [](std::uint64_t) {});
         }
     }
     // Marks rows dead, wherever they are.
     void kill(Mirror& in, const std::set<std::size_t>& dead, std::uint64_t version)
     {
-        Tombstones stones;
-        std::array<std::uint64_t, delta_log_count> next;
-        next.fill(first_position);
-        stones.rows.resize((indexed_ + 63) / 64);
-        for (std::size_t row = 0; row < rows(); ++row) {
-            const std::uint64_t position = row < indexed_ ? 0 : next[log_of(row)]++;
-            if (!dead.contains(row)) continue;
-            if (row < indexed_) {
-                stones.rows[row / 64] |= std::uint64_t{1} << (row % 64);
-            } else {
-                stones.log_entries[log_of(row)].push_back(position);
-            }
-        }
-        in.add_tombstones(version, stones);
+        in.add_tombstones(version, places_.tombstones(dead, rows()));
     }
 
     SearchAnswer search(const std::shared_ptr<Mirror>& in, const std::vector<float>& queries, std::uint32_t k,
@@ -188,23 +167,18 @@ public:
     std::size_t rows() const { return vectors_.size() / dimensions; }
     const float* row_at(std::size_t row) const { return vectors_.data() + row * dimensions; }
     const std::vector<float>& vectors() const { return vectors_; }
-    std::size_t indexed() const { return indexed_; }
+    std::size_t indexed() const { return places_.indexed; }
     const test::Index& index() const { return *index_; }
 
     ThreadPool pool{2};
     std::shared_ptr<Mirror> mirror;
 
 private:
-    static constexpr std::uint64_t first_position = 1000;  // of every log
     static constexpr std::size_t rows_of_cluster = 20000;  // of the same clusters as the rows, but others
-    std::uint32_t log_of(std::size_t row) const
-    {
-        return static_cast<std::uint32_t>((row - indexed_) / 50 % delta_log_count);
-    }
 
     Metric metric_;
     const MethodFactory* device_;
-    std::size_t indexed_;
+    DeltaPlaces places_;
     std::vector<float> vectors_;
     std::unique_ptr<test::Index> index_;
 };

@@ -132,7 +132,7 @@ TEST_P(FilteredRecall, IsWhatWasAsked)
                     const double limit = farthest(distances[q], *index, predicates[q]);
                     std::vector<double> found;
                     for (const std::size_t end = at + answer.counts[q]; at < end; ++at) {
-                        const std::size_t row = Filtered::row_of(answer.results[at].tid);
+                        const std::size_t row = row_of(answer.results[at].tid);
                         ASSERT_TRUE(index->lives(row, predicates[q]));
                         found.push_back(distances[q][row]);
                     }

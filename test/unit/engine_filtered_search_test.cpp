@@ -114,7 +114,7 @@ TEST(FilteredSearch, OfAnEmptyIndexOrOneWithoutAttributes)
     std::size_t at = 0;
     for (std::size_t q = 0; q < 3; ++q)
         for (const auto& [distance, row] : fresh.truth(asked.view().row(q), 10, predicate))
-            EXPECT_EQ(Filtered::row_of(answer.results[at++].tid), row);
+            EXPECT_EQ(row_of(answer.results[at++].tid), row);
     EXPECT_EQ(at, answer.results.size());
     EXPECT_EQ(answer.filtered[0].passing_rows, fresh.count(predicate));
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "delta_places.h"
 #include "engine/mirror/mirror.h"
 #include "engine/search/delta_search.h"
 #include "engine/search/search.h"
@@ -27,7 +28,7 @@ public:
     // all: the rows of the index, then those of its delta, in turns of 40 in each log. attributes [rows][columns].
     Filtered(const IndexShape& shape, const RowView& all, std::vector<std::uint64_t> attributes, std::size_t indexed,
              const ParameterList& options = {}, const MethodFactory* device = nullptr)
-        : all_(all), attributes_(std::move(attributes)), indexed_(indexed), device_(device)
+        : all_(all), attributes_(std::move(attributes)), places_{indexed, 40}, device_(device)
     {
         rows_ = all_.view();
         if (shape.attribute_count > 0) rows_.attributes = attributes_.data();
@@ -46,29 +47,17 @@ public:
     // Appends the delta rows in steps, with a part after each but the last.
     void append(std::size_t steps = 1)
     {
-        const std::size_t fresh = rows() - indexed_;
+        const std::size_t fresh = rows() - places_.indexed;
         for (std::size_t step = 0; step < steps; ++step) {
-            for (std::size_t i = fresh * step / steps; i < fresh * (step + 1) / steps; ++i) append_row(indexed_ + i);
+            for (std::size_t i = fresh * step / steps; i < fresh * (step + 1) / steps; ++i)
+                append_row(places_.indexed + i);
             const bool has_parts = find_method(shape().method)->part_options != nullptr;
             if (step + 1 < steps && has_parts) mirror->add_part(pool, [](std::uint64_t) {});
         }
     }
     void kill(const std::set<std::size_t>& dead, std::uint64_t version)
     {
-        Tombstones stones;
-        std::array<std::uint64_t, delta_log_count> next;
-        next.fill(first_position);
-        stones.rows.resize((indexed_ + 63) / 64);
-        for (std::size_t row = 0; row < rows(); ++row) {
-            const std::uint64_t position = row < indexed_ ? 0 : next[log_of(row)]++;
-            if (!dead.contains(row)) continue;
-            if (row < indexed_) {
-                set_bit(stones.rows, row);
-            } else {
-                stones.log_entries[log_of(row)].push_back(position);
-            }
-        }
-        mirror->add_tombstones(version, stones);
+        mirror->add_tombstones(version, places_.tombstones(dead, rows()));
         dead_.insert(dead.begin(), dead.end());
     }
 
@@ -136,50 +125,33 @@ public:
             nearest.emplace_back(std::get<0>(all[i]), std::get<2>(all[i]));
         return nearest;
     }
-    // An ordinal as in SearchCursor.
-    std::uint64_t place_of(std::size_t row) const
-    {
-        if (row < indexed_) return row;
-        const std::size_t turn = (row - indexed_) / turn_rows;
-        return delta_ordinal(log_of(row),
-                             first_position + turn / delta_log_count * turn_rows + (row - indexed_) % turn_rows);
-    }
-    static Tid tid_of(std::size_t row)
-    {
-        return {static_cast<std::uint32_t>(row / 8), static_cast<std::uint16_t>(row % 8 + 1), 0};
-    }
-    static std::size_t row_of(const Tid& tid) { return std::size_t{tid.block} * 8 + tid.offset - 1; }
+    std::uint64_t place_of(std::size_t row) const { return places_.place_of(row); }
 
     ThreadPool pool{2};
     std::shared_ptr<Mirror> mirror;
 
 private:
-    static constexpr std::uint64_t first_position = 1000;  // of every log
-    static constexpr std::size_t turn_rows = 40;
-
-    std::uint32_t log_of(std::size_t row) const
-    {
-        return static_cast<std::uint32_t>((row - indexed_) / turn_rows % delta_log_count);
-    }
     void append_row(std::size_t row)
     {
-        const DeltaView log = mirror->snapshot()->logs[log_of(row)];
+        const DeltaView log = mirror->snapshot()->logs[places_.log_of(row)];
         const Tid tid = tid_of(row);
-        mirror->add_delta(log_of(row), log.known ? log.end : first_position, {&tid, 1}, rows_.row(row));
+        mirror->add_delta(places_.log_of(row), log.known ? log.end : DeltaPlaces::first_position, {&tid, 1},
+                          rows_.row(row));
     }
     void load()
     {
         std::vector<ArrayShape> arrays = index_->builder->arrays();
         const std::size_t of_method = arrays.size();
-        arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, indexed_, 1));
-        arrays.push_back(make_array_shape(array_tid_offset, ArrayType::u16, indexed_, 1));
-        if (columns() > 0) arrays.push_back(make_array_shape(array_attributes, ArrayType::u64, indexed_, columns()));
-        mirror =
-            std::make_shared<Mirror>(MirrorKey{}, shape(), index_->builder->effective_options(), indexed_, arrays,
-                                     device_ != nullptr ? *device_ : *find_method(shape().method), device_ != nullptr);
+        arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, places_.indexed, 1));
+        arrays.push_back(make_array_shape(array_tid_offset, ArrayType::u16, places_.indexed, 1));
+        if (columns() > 0)
+            arrays.push_back(make_array_shape(array_attributes, ArrayType::u64, places_.indexed, columns()));
+        mirror = std::make_shared<Mirror>(MirrorKey{}, shape(), index_->builder->effective_options(), places_.indexed,
+                                          arrays, device_ != nullptr ? *device_ : *find_method(shape().method),
+                                          device_ != nullptr);
         std::vector<std::uint32_t> blocks;
         std::vector<std::uint16_t> offsets;
-        for (std::size_t row = 0; row < indexed_; ++row) {
+        for (std::size_t row = 0; row < places_.indexed; ++row) {
             blocks.push_back(tid_of(row).block);
             offsets.push_back(tid_of(row).offset);
         }
@@ -187,7 +159,8 @@ private:
         for (; array < of_method; ++array) mirror->write(array, 0, index_->contents(arrays[array]));
         mirror->write(array++, 0, std::as_bytes(std::span(blocks)));
         mirror->write(array++, 0, std::as_bytes(std::span(offsets)));
-        if (columns() > 0) mirror->write(array, 0, std::as_bytes(std::span(attributes_).first(indexed_ * columns())));
+        if (columns() > 0)
+            mirror->write(array, 0, std::as_bytes(std::span(attributes_).first(places_.indexed * columns())));
         mirror->check_complete();
         mirror->finish_load(pool);
     }
@@ -195,7 +168,7 @@ private:
     OwnedRows all_;
     std::vector<std::uint64_t> attributes_;
     RowView rows_;
-    std::size_t indexed_;
+    DeltaPlaces places_;
     const MethodFactory* device_;
     std::unique_ptr<Index> index_;
     std::set<std::size_t> dead_;

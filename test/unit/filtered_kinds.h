@@ -143,7 +143,7 @@ protected:
             const auto truth = GetParam().exact ? index.truth(queries.row(q), k, predicate)
                                                 : std::vector<std::pair<double, std::size_t>>();
             for (std::size_t i = 0; i < answer.counts[q]; ++i, ++at) {
-                const std::size_t row = Filtered::row_of(answer.results[at].tid);
+                const std::size_t row = row_of(answer.results[at].tid);
                 ASSERT_TRUE(index.lives(row, predicate)) << "row " << row;
                 ASSERT_TRUE(seen.insert(row).second);
                 ASSERT_EQ(answer.places[at], index.place_of(row));
@@ -218,7 +218,7 @@ protected:
             const SearchAnswer page = index->search(settings, asked.view(), {predicate});
             if (page.counts[0] == 0) break;
             for (const Result& result : page.results) {
-                const std::size_t row = Filtered::row_of(result.tid);
+                const std::size_t row = row_of(result.tid);
                 EXPECT_TRUE(index->lives(row, predicate));
                 EXPECT_TRUE(seen.insert(row).second);
             }

@@ -8,7 +8,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_some = 64;
+constexpr std::size_t most_seeds = 64;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ PassCount NamedRows::count() const
     PassCount count;
     count.rows = count.listed = rows.size();
     count.exact = true;
-    const std::size_t step = std::max<std::size_t>((rows.size() + most_some - 1) / most_some, 1);
+    const std::size_t step = std::max<std::size_t>((rows.size() + most_seeds - 1) / most_seeds, 1);
     for (std::size_t i = 0; i < rows.size(); i += step) count.some.push_back(rows[i]);
     return count;
 }

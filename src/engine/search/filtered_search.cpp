@@ -30,7 +30,7 @@ constexpr double fewest_expected = 12;   // of near rows that pass
 constexpr double far_factor = 3;         // fewer
 constexpr std::int64_t near_effort = 4;  // a part of the effort
 
-constexpr std::size_t delta_grain = 4;                         // queries whose delta rows a thread compares at a time
+constexpr std::size_t filtered_delta_grain = 4;                // queries whose delta rows a thread compares at a time
 constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;  // rows in lists at a time
 
 std::string_view key_of(std::span<const std::uint64_t> predicate)
@@ -368,7 +368,7 @@ void FilteredSearch::scan(const SearchBatch& batch, const RowResult& after, std:
 
 void FilteredSearch::search_delta(std::uint32_t k, std::vector<std::vector<Found>>& found)
 {
-    pool_.parallel_for(batch_.count, delta_grain, [&](std::size_t begin, std::size_t end) {
+    pool_.parallel_for(batch_.count, filtered_delta_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             pgwarp::search_delta(mirror_, snapshot_, DeltaRows::all, query_of(mirror_, batch_, q), k, batch_.cancel,
                                  pool_, found[q], {groups_[group_of_[q]].predicate, tids_});

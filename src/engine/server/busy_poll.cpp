@@ -12,10 +12,8 @@ namespace pgwarp
 namespace
 {
 
-using std::chrono::nanoseconds;
-
-constexpr nanoseconds least_patience = std::chrono::microseconds(50);
-constexpr nanoseconds most_patience{longest_poll_hint_ns};
+constexpr std::chrono::nanoseconds least_patience = std::chrono::microseconds(50);
+constexpr std::chrono::nanoseconds most_patience{longest_poll_hint_ns};
 constexpr int weight = 8;  // a new wait counts an eighth: polling begins after a dozen short waits
 constexpr auto period = std::chrono::milliseconds(10);
 constexpr std::uint64_t most_counted_number = 0xffff;
@@ -50,14 +48,14 @@ Numbers moved_on(const Numbers& numbers, std::uint32_t to)
 
 }  // namespace
 
-void TypicalWait::add(nanoseconds wait)
+void TypicalWait::add(std::chrono::nanoseconds wait)
 {
-    average_ += (std::clamp(wait, nanoseconds{0}, most_counted) - average_) / weight;
+    average_ += (std::clamp(wait, std::chrono::nanoseconds{0}, most_counted) - average_) / weight;
 }
 
-nanoseconds TypicalWait::patience() const
+std::chrono::nanoseconds TypicalWait::patience() const
 {
-    if (average_ > most_patience) return nanoseconds{0};
+    if (average_ > most_patience) return std::chrono::nanoseconds{0};
     return std::clamp(2 * average_, least_patience, most_patience);
 }
 

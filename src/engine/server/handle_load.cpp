@@ -9,7 +9,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t little = std::size_t{64} << 10;     // bytes that an I/O thread copies itself
+constexpr std::size_t little_load = std::size_t{64} << 10;  // bytes that an I/O thread copies itself
 constexpr std::size_t max_staged = std::size_t{1} << 27;  // positions of dead delta entries that a connection may stage
 
 std::uint64_t stored_bytes(const std::vector<ArrayShape>& arrays)
@@ -214,7 +214,7 @@ void handle_load_chunk(IoThread& thread, const Request& request)
         data = part.bytes;
     }
     Engine& engine = thread.engine();
-    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk, &engine] {
+    thread.run_exclusive(request, data.size() <= little_load, [mirror, mapping, data, chunk, &engine] {
         try {
             mirror->write(chunk.array, chunk.offset, data);
         } catch (const std::bad_alloc&) {
@@ -267,7 +267,7 @@ void handle_load_delta(IoThread& thread, const Request& request)
     const auto mirror = find_for_entries(thread, request, delta);
     if (!mirror) return;
     thread.engine().residency.make_room(request.payload.size(), mirror.get());
-    thread.run_exclusive(request, request.payload.size() <= little, [mirror, delta, message] {
+    thread.run_exclusive(request, request.payload.size() <= little_load, [mirror, delta, message] {
         mirror->add_delta(delta.log, delta.first, message.tids, message.rows);
         return std::vector<std::byte>();
     });
@@ -310,7 +310,7 @@ void handle_load_tombstones(IoThread& thread, const Request& request)
     if (message.request.final == 0) return thread.acknowledge(request.connection, request.header.request_id);
     const auto complete = std::make_shared<StagedTombstones>(std::move(staged));
     staged = StagedTombstones{};
-    thread.run_exclusive(request, complete->values.bytes() <= little, [mirror, complete] {
+    thread.run_exclusive(request, complete->values.bytes() <= little_load, [mirror, complete] {
         mirror->add_tombstones(complete->version, complete->values);
         return std::vector<std::byte>();
     });

@@ -16,7 +16,7 @@ namespace
 
 constexpr auto fault_sleep = std::chrono::seconds(10);
 constexpr auto fault_hang = std::chrono::seconds(60);
-constexpr double inline_cost = 2e6;  // operations by which an I/O thread counts terms itself
+constexpr double inline_terms_cost = 2e6;  // operations by which an I/O thread counts terms itself
 
 SearchReply make_status(SearchStatus status, const MirrorSnapshot* snapshot)
 {
@@ -155,7 +155,8 @@ void IoThread::start_term_counts(const Request& request, std::shared_ptr<Mirror>
         const std::vector<std::uint64_t> body = count_body(counts);
         answer_search(connection, id, reply, received, std::as_bytes(std::span(body)));
     };
-    if (cost_of_counts(*snapshot, query) <= inline_cost) return answer(count_terms(*mirror, *snapshot, query, nullptr));
+    if (cost_of_counts(*snapshot, query) <= inline_terms_cost)
+        return answer(count_terms(*mirror, *snapshot, query, nullptr));
     const std::uint64_t number = ++connection->next_search;
     auto cancel = std::make_shared<QueuedCancel>();
     connection->searches.emplace(number, cancel);

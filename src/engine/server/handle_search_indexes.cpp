@@ -11,7 +11,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr double inline_cost = 2e6;  // float operations that an I/O thread spends itself
+constexpr double inline_indexes_cost = 2e6;  // float operations that an I/O thread spends itself
 constexpr std::size_t most_inline_indexes = 16;
 
 void check_targets(const SearchIndexesMessage& message)
@@ -68,7 +68,7 @@ void IoThread::start_spread_search(const Request& request, std::shared_ptr<Sprea
 {
     const std::uint64_t id = request.header.request_id;
     const auto received = request.received;
-    if (search->targets.size() <= most_inline_indexes && search->cost() <= inline_cost) {
+    if (search->targets.size() <= most_inline_indexes && search->cost() <= inline_indexes_cost) {
         run_spread_search(*search, nullptr, engine_.inline_pool);
         return answer_spread(request.connection, id, received, *search);
     }

@@ -14,7 +14,7 @@ namespace
 // A session searches among few bitmaps in turns: those of the scans of a statement, or of its open cursors. One alone
 // may be larger.
 constexpr std::size_t most_kept = 8;
-constexpr std::uint64_t most_kept_bytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t most_bitmap_bytes = std::uint64_t{8} << 20;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void SentBitmaps::add(const LoadTidsRequest& piece, std::span<const std::uint64_
     std::size_t fitting = 0;
     for (; fitting < std::min(kept_.size(), most_kept); ++fitting) {
         bytes += kept_[fitting].bitmap->memory_bytes();
-        if (fitting > 0 && bytes > most_kept_bytes) break;
+        if (fitting > 0 && bytes > most_bitmap_bytes) break;
     }
     kept_.resize(fitting);
 }

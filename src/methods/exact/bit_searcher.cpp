@@ -15,7 +15,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t piece_rows = 8192;
+constexpr std::size_t bit_piece_rows = 8192;
 constexpr std::size_t block_bytes = std::size_t{1} << 16;  // of rows, which stay in the cache for the next query
 constexpr std::size_t most_block_rows = 512;
 constexpr std::size_t together = 16;  // queries that a block is compared with
@@ -105,7 +105,7 @@ void BitSearcher::search_one(const SearchBatch& batch, std::size_t query, std::v
 {
     FirstRows all(batch.k);
     std::mutex mutex;
-    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(rows_, bit_piece_rows, [&](std::size_t begin, std::size_t end) {
         FirstRows some(batch.k);
         for (std::size_t at = begin; at < end; at += block_rows()) {
             batch.check_cancel();

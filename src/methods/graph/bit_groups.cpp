@@ -16,8 +16,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t iterations = 3;
-constexpr std::size_t sampled_per_group = 32;
+constexpr std::size_t bit_iterations = 3;
+constexpr std::size_t sampled_per_bit_group = 32;
 
 // Returns a number of rows whose comparison with all centres takes less than 100 ms.
 std::size_t rows_at_once(std::size_t centres, std::size_t words)
@@ -133,12 +133,12 @@ std::vector<float> choose_bit_centres(const GraphSpace& space, std::size_t wante
                                       const BuildProgress& progress, ThreadPool& pool)
 {
     const std::size_t words = space.dimensions();
-    const std::vector<std::uint32_t> sampled = sample_rows(space.count(), wanted * sampled_per_group, seed);
+    const std::vector<std::uint32_t> sampled = sample_rows(space.count(), wanted * sampled_per_bit_group, seed);
     const std::vector<float> sample = gather_rows(space.rows().data(), words, sampled);
     std::vector<float> centres = gather_rows(space.rows().data(), words, sample_rows(space.count(), wanted, seed + 1));
     std::vector<std::uint32_t> group_of(sampled.size());
     const std::size_t step = rows_at_once(wanted, words);
-    for (std::size_t i = 0; i < iterations; ++i) {
+    for (std::size_t i = 0; i < bit_iterations; ++i) {
         for_rows(group_of.size(), step, 64, "grouping rows", progress, pool, [&](std::size_t begin, std::size_t end) {
             assign(space.metric(), sample.data() + begin * words, end - begin, words, centres, group_of.data() + begin);
         });

@@ -14,7 +14,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t piece_rows = 512;
+constexpr std::size_t edge_piece_rows = 512;
 
 std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> rows)
 {
@@ -67,7 +67,7 @@ GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::sp
     GraphEdges edges{degree, {}};
     edges.neighbours.resize(count * degree);
     std::fill(edges.neighbours.begin(), edges.neighbours.end(), no_neighbour);
-    for_rows(rows.size(), 8 * piece_rows, piece_rows, "pruning edges", progress, pool,
+    for_rows(rows.size(), 8 * edge_piece_rows, edge_piece_rows, "pruning edges", progress, pool,
              [&](std::size_t begin, std::size_t end) {
                  DetourOrder order(nearest.width);
                  std::vector<std::uint32_t> ordered;
@@ -129,7 +129,7 @@ GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<
     const GraphEdges reverse = reverse_edges(forward, progress);
     GraphEdges edges{degree, {}};
     edges.neighbours.resize(forward.neighbours.size());
-    pool.parallel_for(edges.count(), piece_rows, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(edges.count(), edge_piece_rows, [&](std::size_t begin, std::size_t end) {
         for (std::size_t row = begin; row < end; ++row) join_edges(forward.of(row), reverse.of(row), edges.of(row));
     });
     return edges;

@@ -26,11 +26,11 @@ namespace
 {
 
 constexpr std::size_t batch_rows = 512;  // rows that are searched for before any of them has edges
-constexpr std::size_t piece_rows = 2048;
-constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
-constexpr std::size_t many_rows = 10000;  // from this number of rows on memory for new ones is reserved
-constexpr std::size_t usual_growth = 16;  // new rows that memory is reserved for: one for so many old ones
-constexpr std::size_t changes_share = 2;  // changes may take the neighbours' bytes, divided by this
+constexpr std::size_t merge_piece_rows = 2048;
+constexpr std::size_t merge_search_width = 2;  // rows that a search keeps, times those that edges are chosen from
+constexpr std::size_t many_rows = 10000;       // from this number of rows on memory for new ones is reserved
+constexpr std::size_t usual_growth = 16;       // new rows that memory is reserved for: one for so many old ones
+constexpr std::size_t changes_share = 2;       // changes may take the neighbours' bytes, divided by this
 
 struct Given {
     ArrayShape shape;
@@ -162,7 +162,7 @@ void GraphMergeBuilder::check_given()
 void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& pool)
 {
     halves_.resize(all() * dimensions_);
-    pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(new_, merge_piece_rows, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
             half_.codec.encode(rows.data() + i * dimensions_, halves_.data() + (old_ + i) * dimensions_);
     });
@@ -176,7 +176,7 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
     const std::span<const float> vectors = rows.vectors();
     if (options_.vectors == GraphVectors::bits) {
         bits_.resize(all() * words());
-        pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        pool.parallel_for(new_, merge_piece_rows, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 project_row(projection_, vectors.data() + i * dimensions_, dimensions_,
                             bits_.data() + (old_ + i) * words());
@@ -188,7 +188,7 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
     std::copy(vectors.begin(), vectors.end(), vectors_.begin() + static_cast<std::ptrdiff_t>(old_ * dimensions_));
     if (options_.vectors != GraphVectors::half) return;
     encode_halves(vectors, pool);
-    pool.parallel_for(old_, piece_rows, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(old_, merge_piece_rows, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
             half_.codec.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
     });
@@ -206,7 +206,7 @@ void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress
         pool.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 near[i] = find_near(scores, edges_, seeds_, static_cast<std::uint32_t>(first), first + i,
-                                    options_.build_degree, search_width * options_.build_degree, progress.cancel);
+                                    options_.build_degree, merge_search_width * options_.build_degree, progress.cancel);
             }
         });
         for (std::size_t i = 0; i < count; ++i)

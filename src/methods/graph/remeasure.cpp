@@ -18,12 +18,12 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint64_t sample_seed = 0x6d656173;
+constexpr std::uint64_t remeasured_seed = 0x6d656173;
 
 std::vector<std::uint32_t> sample_live(const ChangedGraph& graph)
 {
     const std::vector<std::uint32_t> live = rows_outside(graph.dead, graph.edges.count());
-    std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), sample_seed);
+    std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), remeasured_seed);
     for (std::uint32_t& row : sample) row = live[row];
     return sample;
 }

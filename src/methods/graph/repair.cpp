@@ -16,7 +16,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t piece_rows = 256;
+constexpr std::size_t repair_piece_rows = 256;
 constexpr std::size_t step_rows = 16384;
 constexpr std::size_t most_passed = 256;  // dead rows that are passed through, for one row
 constexpr std::size_t searched_together = 512;
@@ -168,7 +168,7 @@ private:
     {
         std::mutex mutex;
         const GraphEdges& edges = edges_;
-        for_rows(edges.count(), step_rows, piece_rows, "repairing edges", progress_, pool_,
+        for_rows(edges.count(), step_rows, repair_piece_rows, "repairing edges", progress_, pool_,
                  [&](std::size_t begin, std::size_t end) {
                      std::vector<NewEdges> made;
                      Surroundings surroundings(edges, repair_);

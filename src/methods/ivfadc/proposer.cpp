@@ -14,8 +14,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr double rounding = 1e-4;  // of scores in single precision, relative to their terms
-constexpr double deviations = 3;   // standard deviations that the score of a centroid errs by at most
+constexpr double rounding = 1e-4;       // of scores in single precision, relative to their terms
+constexpr double score_deviations = 3;  // standard deviations that the score of a centroid errs by at most
 constexpr double most_along = 1e37;
 constexpr std::size_t scored_together = 4 * ByteLists::block;  // centroids
 
@@ -156,7 +156,7 @@ void Proposer::settle_last(const float* query, const ByteQuery& bytes, const std
     // Each product errs by the rounding of both factors, evenly spread within half a step.
     const double query_norm = std::sqrt(static_cast<double>(bytes.squared_norm));
     const double deviation = std::hypot(bytes.step * centre_norm_, centre_scale_ * query_norm) / std::sqrt(12.0);
-    const auto error = static_cast<float>(deviations * (metric_ == Metric::l2 ? 2 : 1) * deviation);
+    const auto error = static_cast<float>(score_deviations * (metric_ == Metric::l2 ? 2 : 1) * deviation);
     const float last = nearest.back().score;
     thread_local std::vector<std::uint32_t> below;
     below.resize(scores.size() + ByteLists::block);

@@ -16,7 +16,7 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::size_t most_step_rows = 4096;
+constexpr std::size_t calibration_step_rows = 4096;
 constexpr std::uint64_t most_rows = std::uint64_t{1} << 32;
 
 // Whether offsets are those of lists that have `words` words together.
@@ -168,8 +168,8 @@ void SetCalibrator::compare_whole_rows()
     rows.offsets = offsets.data();
     rows.words = words.data();
     if (lists_fault(rows, shape_) != nullptr) throw BadRequest("rows that are no sets");
-    for (std::size_t done = 0; done < rows.count; done += most_step_rows) {
-        const std::size_t some = std::min(most_step_rows, rows.count - done);
+    for (std::size_t done = 0; done < rows.count; done += calibration_step_rows) {
+        const std::size_t some = std::min(calibration_step_rows, rows.count - done);
         recall_->add(rows.slice(done, some), signatures_.data() + (first_ + done) * hashes_.signature_bytes(),
                      first_ + done, dead_, caller_alone());
     }

@@ -16,9 +16,10 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::uint32_t step_texts = 512;      // compared at a time
-constexpr std::uint32_t few_places = 64;       // of short lists, in an index of any size
-constexpr std::uint64_t most_cost = 1U << 22;  // of a comparison between two polls: characters times words of the query
+constexpr std::uint32_t step_texts = 512;  // compared at a time
+constexpr std::uint32_t few_places = 64;   // of short lists, in an index of any size
+constexpr std::uint64_t most_text_cost =
+    1U << 22;  // of a comparison between two polls: characters times words of the query
 constexpr std::uint32_t candidates_at_a_time = 64;
 
 // Neighbours in the order of lengths, all on one side of the query's length.
@@ -29,10 +30,10 @@ struct Block {
     std::uint32_t gap;  // the least distance that lengths allow
 };
 
-class Search
+class WindowSearch
 {
 public:
-    Search(const TextIndex& index, const TextQuery& query)
+    WindowSearch(const TextIndex& index, const TextQuery& query)
         : index_(index),
           query_(query),
           bounds_(query.text, query.kind, index.form),
@@ -102,7 +103,7 @@ private:
     std::atomic<std::uint64_t> compared_{0};
 };
 
-void Search::offer(std::span<const std::uint32_t> places, std::span<const std::uint32_t> distances)
+void WindowSearch::offer(std::span<const std::uint32_t> places, std::span<const std::uint32_t> distances)
 {
     const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
@@ -115,14 +116,14 @@ void Search::offer(std::span<const std::uint32_t> places, std::span<const std::u
         limit_.store(std::min(limit, static_cast<std::uint32_t>(first_.last_distance())), std::memory_order_relaxed);
 }
 
-void Search::compare(std::span<const std::uint32_t> places)
+void WindowSearch::compare(std::span<const std::uint32_t> places)
 {
     thread_local std::vector<std::uint32_t> distances;
     while (!places.empty()) {
         if (query_.cancel != nullptr) query_.cancel->check();
         // The last is the longest.
         const std::uint64_t cost = (length() / 64 + 1) * (std::uint64_t{index_.texts.length(places.back())} + 1);
-        const std::size_t count = std::clamp<std::size_t>(most_cost / cost, 1, places.size());
+        const std::size_t count = std::clamp<std::size_t>(most_text_cost / cost, 1, places.size());
         distances.resize(count);
         scan_.distances(index_.texts.texts(), places.first(count), limit_.load(std::memory_order_relaxed), distances,
                         poll_);
@@ -132,7 +133,7 @@ void Search::compare(std::span<const std::uint32_t> places)
     }
 }
 
-bool Search::compare_candidates(CountWorkspace& workspace)
+bool WindowSearch::compare_candidates(CountWorkspace& workspace)
 {
     std::vector<Item> items;
     for (const std::uint32_t keyword : keywords_) items.push_back({keyword, keyword});
@@ -161,7 +162,7 @@ bool Search::compare_candidates(CountWorkspace& workspace)
     return false;
 }
 
-Search::Window Search::window_within(std::uint32_t limit) const
+WindowSearch::Window WindowSearch::window_within(std::uint32_t limit) const
 {
     const TextsByLength& texts = index_.texts;
     const std::uint64_t shortest = length() > limit ? length() - limit : 0;
@@ -170,7 +171,7 @@ Search::Window Search::window_within(std::uint32_t limit) const
 }
 
 // Nearest lengths first.
-std::vector<Block> Search::blocks_within(std::uint32_t limit) const
+std::vector<Block> WindowSearch::blocks_within(std::uint32_t limit) const
 {
     const auto [first, last] = window_within(limit);
     const std::uint32_t middle = index_.texts.first_of_length(length());
@@ -184,8 +185,8 @@ std::vector<Block> Search::blocks_within(std::uint32_t limit) const
 }
 
 // Appends the places in [begin, end) whose texts no bound leaves out. `counts`: of shared keywords; may be null.
-void Search::append_near(std::uint32_t begin, std::uint32_t end, const std::uint8_t* counts,
-                         std::vector<std::uint32_t>& places) const
+void WindowSearch::append_near(std::uint32_t begin, std::uint32_t end, const std::uint8_t* counts,
+                               std::vector<std::uint32_t>& places) const
 {
     const std::uint32_t limit = limit_.load(std::memory_order_relaxed);
     auto done = std::ranges::lower_bound(done_, begin);
@@ -205,7 +206,7 @@ void Search::append_near(std::uint32_t begin, std::uint32_t end, const std::uint
     }
 }
 
-void Search::compare_block(const Block& block)
+void WindowSearch::compare_block(const Block& block)
 {
     thread_local BlockCounts counts;
     thread_local std::vector<std::uint32_t> places;
@@ -228,7 +229,7 @@ void Search::compare_block(const Block& block)
     if (!places.empty()) compare(places);
 }
 
-void Search::compare_within(std::uint32_t limit, ThreadPool& pool)
+void WindowSearch::compare_within(std::uint32_t limit, ThreadPool& pool)
 {
     limit_ = std::min(limit_.load(), limit);
     const std::vector<Block> blocks = blocks_within(limit_);
@@ -238,7 +239,7 @@ void Search::compare_within(std::uint32_t limit, ThreadPool& pool)
     });
 }
 
-bool Search::is_left_out(std::uint32_t place, std::uint32_t limit) const
+bool WindowSearch::is_left_out(std::uint32_t place, std::uint32_t limit) const
 {
     const std::uint32_t other = index_.texts.length(place);
     return bit_is_set(query_.dead, place) ||
@@ -247,7 +248,7 @@ bool Search::is_left_out(std::uint32_t place, std::uint32_t limit) const
 
 // A text within the limit lacks at most some number of the query's keywords, so it has one of any more than that: those
 // with the shortest lists leave fewest texts.
-bool Search::compare_sharing_rare(std::uint32_t limit)
+bool WindowSearch::compare_sharing_rare(std::uint32_t limit)
 {
     const std::int64_t least = bounds_.least_shared(length(), limit);
     if (least <= 0) return false;
@@ -274,7 +275,7 @@ bool Search::compare_sharing_rare(std::uint32_t limit)
     return true;
 }
 
-void Search::restart()
+void WindowSearch::restart()
 {
     first_ = FirstRows(query_.k);
     limit_ = query_.within;
@@ -307,7 +308,7 @@ std::vector<RowResult> search_texts(const TextIndex& index, const TextQuery& que
                                     ThreadPool& pool, SearchPath* path)
 {
     if (query.k == 0) return {};
-    Search search(index, query);
+    WindowSearch search(index, query);
     SearchPath taken;
     const bool from_front = query.after.distance < 0;
     const std::uint32_t small = search.small_distance();

@@ -9,7 +9,7 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::size_t together = 16;  // queries that a tile of rows is compared with
+constexpr std::size_t tile_queries = 16;  // queries that a tile of rows is compared with
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void VectorRecall::add(const float* rows, const std::uint8_t* signatures, std::s
     std::vector<float> norms(count);
     squared_norms(rows, count, dimensions, norms.data());
     rows_ += live_rows(first, count, dead);
-    pool.parallel_for(recall_.queries(), together, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(recall_.queries(), tile_queries, [&](std::size_t begin, std::size_t end) {
         std::vector<float> scores((end - begin) * count);
         std::vector<std::uint16_t> counts(count);
         score_tile(hashes_.form().metric, vectors_.data() + begin * dimensions, end - begin, rows, norms.data(), count,

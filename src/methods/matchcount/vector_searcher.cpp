@@ -11,9 +11,9 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::size_t rank_grain = 256;
+constexpr std::size_t vector_rank_grain = 256;
 
-std::size_t rows_of(std::span<const ArrayShape> arrays)
+std::size_t vector_rows_of(std::span<const ArrayShape> arrays)
 {
     const ArrayShape* vectors = find_array(arrays, array_vectors);
     return vectors != nullptr ? vectors->rows : 0;
@@ -23,7 +23,8 @@ class VectorSearcher : public SignatureSearcher
 {
 public:
     VectorSearcher(VectorHashes hashes, std::span<const ArrayShape> arrays)
-        : SignatureSearcher(rows_of(arrays), hashes.form().functions, hashes.signature_bytes(), rank_grain),
+        : SignatureSearcher(vector_rows_of(arrays), hashes.form().functions, hashes.signature_bytes(),
+                            vector_rank_grain),
           hashes_(std::move(hashes))
     {
         if (rows() == 0) return;

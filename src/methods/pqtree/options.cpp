@@ -13,7 +13,7 @@ namespace
 
 constexpr std::size_t usual_parts = 2;
 constexpr std::size_t usual_level1 = 64;
-constexpr double most_bins_per_row = 0.4;
+constexpr double most_bins_by_default = 0.4;
 constexpr std::size_t line_dimensions = 8;
 constexpr std::size_t usual_line_parts = 128;  // at most
 
@@ -33,7 +33,7 @@ std::size_t choose_level1(double leaves)
 std::size_t choose_level2(std::size_t rows, std::size_t parts, std::size_t k1)
 {
     const auto level1 = static_cast<double>(k1);
-    const double wanted = parts == usual_parts ? std::floor(leaves_for(most_bins_per_row, rows, parts) / level1)
+    const double wanted = parts == usual_parts ? std::floor(leaves_for(most_bins_by_default, rows, parts) / level1)
                                                : std::round(leaves_for(1, rows, parts) / level1);
     return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, std::min(most_level2, most_leaves / k1));
 }

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::size_t level1_iterations = 8;
 constexpr std::size_t level2_iterations = 6;
-constexpr std::size_t rows_at_a_time = 4096;
+constexpr std::size_t tree_rows_at_a_time = 4096;
 
 // Copies the columns of a part: [count][width].
 std::vector<float> columns_of(const TreeShape& shape, std::span<const float> rows, std::size_t part)
@@ -158,7 +158,7 @@ void assign_leaves(const ProductTree& tree, std::span<const float> rows, std::sp
 {
     const TreeShape& shape = tree.shape;
     const PackedTree packed(tree);
-    pool.parallel_for(rows.size() / shape.dimensions, rows_at_a_time, [&](std::size_t first, std::size_t last) {
+    pool.parallel_for(rows.size() / shape.dimensions, tree_rows_at_a_time, [&](std::size_t first, std::size_t last) {
         if (cancel != nullptr) cancel->check();
         for (std::size_t part = 0; part < shape.parts; ++part)
             descend(shape, packed, part, rows.subspan(first * shape.dimensions, (last - first) * shape.dimensions),

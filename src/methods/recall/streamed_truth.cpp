@@ -11,7 +11,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t tile_rows = 512;
+constexpr std::size_t streamed_tile_rows = 512;
 constexpr std::size_t queries_of_group = 32;
 constexpr std::size_t wanted = Calibration::ks[3];
 constexpr std::uint32_t no_number = 0xffffffff;
@@ -54,7 +54,7 @@ void StreamedTruth::compare(std::size_t first, std::span<const Tid> tids, std::s
         own_[static_cast<std::size_t>(at - tids_.begin())] = static_cast<std::uint32_t>(first + i);
     }
     std::vector<float> norms(tids.size());
-    pool.parallel_for(tids.size(), tile_rows, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(tids.size(), streamed_tile_rows, [&](std::size_t begin, std::size_t end) {
         float* const own = rows.data() + begin * dimensions_;
         for (std::size_t i = 0; i < (end - begin) * dimensions_; ++i) own[i] -= origin_[i % dimensions_];
         squared_norms(own, end - begin, dimensions_, norms.data() + begin);
@@ -62,9 +62,9 @@ void StreamedTruth::compare(std::size_t first, std::span<const Tid> tids, std::s
     pool.parallel_for(groups_.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t group = begin; group < end; ++group) {
             const std::lock_guard lock(groups_[group].mutex);
-            for (std::size_t row = 0; row < tids.size(); row += tile_rows) {
+            for (std::size_t row = 0; row < tids.size(); row += streamed_tile_rows) {
                 if (cancel != nullptr) cancel->check();
-                const std::size_t count = std::min(tile_rows, tids.size() - row);
+                const std::size_t count = std::min(streamed_tile_rows, tids.size() - row);
                 compare_tile(group, first + row, std::span(numbers).subspan(row, count),
                              rows.data() + row * dimensions_, norms.data() + row);
             }

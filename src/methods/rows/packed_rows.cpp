@@ -11,12 +11,12 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_bytes = std::size_t{1} << 43;
+constexpr std::size_t most_packed_bytes = std::size_t{1} << 43;
 
 }  // namespace
 
 PackedRows::PackedRows(std::size_t row_bytes)
-    : row_bytes_(row_bytes), memory_(std::min(most_bytes / row_bytes, most_packed_rows) * row_bytes)
+    : row_bytes_(row_bytes), memory_(std::min(most_packed_bytes / row_bytes, most_packed_rows) * row_bytes)
 {
 }
 

@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr std::size_t most_rows = (std::size_t{1} << 32) - 2;  // row numbers have 32 bits
-constexpr std::size_t most_bytes = std::size_t{1} << 44;
+constexpr std::size_t most_buffer_bytes = std::size_t{1} << 44;
 constexpr std::size_t most_list_bytes = std::size_t{1} << 40;  // many builds fit into one address space
 
 IndexShape dense_shape(std::size_t dimensions)
@@ -72,7 +72,7 @@ struct RowBuffer::State {
           tids(most_rows * sizeof(Tid))
     {
         if (layout == RowLayout::dense) {
-            vectors.emplace(std::min(most_bytes / (width * sizeof(float)), most_rows) * width * sizeof(float));
+            vectors.emplace(std::min(most_buffer_bytes / (width * sizeof(float)), most_rows) * width * sizeof(float));
         } else {
             lists = std::make_unique<Lists>(layout == RowLayout::weighted_lists);
         }

@@ -178,18 +178,23 @@ bool is_complete(Relation index)
 
 bool is_complete(Relation index, const ParameterList& settings)
 {
-    if (!is_complete(index) || (takes_bound(index) && within_of(settings) < no_bound)) return is_complete(index);
-    for (const SettingDescription& setting : access_method_of(index).settings) {
+    return is_complete(access_method_of(index), index_element_type(index), settings);
+}
+
+bool is_complete(const MethodDescription& method, ElementType element, const ParameterList& settings)
+{
+    if (!method.complete.has(element)) return false;
+    if (method.takes_bound.has(element) && within_of(settings) < no_bound) return true;
+    for (const SettingDescription& setting : method.settings) {
         if (setting.ends_early && settings.get(setting.parameter, 0) != 0) return false;
     }
     return true;
 }
 
-bool may_end_early(Relation index)
+bool may_end_early(const MethodDescription& method, ElementType element)
 {
-    if (!is_complete(index)) return false;
-    const ElementType element = index_element_type(index);
-    for (const SettingDescription& setting : access_method_of(index).settings) {
+    if (!method.complete.has(element)) return false;
+    for (const SettingDescription& setting : method.settings) {
         if (setting.ends_early && setting.elements.has(element)) return true;
     }
     return false;

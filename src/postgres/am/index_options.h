@@ -22,8 +22,11 @@ bool is_complete(Relation index);
 // The same for searches with these settings: some end early (SettingDescription::ends_early), and a bound of the
 // distance makes them complete again.
 bool is_complete(Relation index, const ParameterList& settings);
-// Whether any settings make searches end early: otherwise is_complete(index) tells of all, without a copy of settings.
-bool may_end_early(Relation index);
+// The same for an index whose method and element the caller knows: a scan asks for each row of a join.
+bool is_complete(const MethodDescription& method, ElementType element, const ParameterList& settings);
+// Whether any settings make complete searches end early: otherwise MethodDescription::complete tells of all, without a
+// copy of settings.
+bool may_end_early(const MethodDescription& method, ElementType element);
 // Whether searches of the index take a bound of the distance.
 bool takes_bound(Relation index);
 

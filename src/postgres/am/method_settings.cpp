@@ -16,7 +16,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr size_t most_settings = 8;  // of a method, at most
+constexpr size_t most_settings = SettingsImage::most;
 #define PGWARP_COUNT_METHOD(name, number, on_device) +1
 constexpr size_t slot_count = most_settings * (0 PGWARP_METHODS(PGWARP_COUNT_METHOD));
 #undef PGWARP_COUNT_METHOD
@@ -105,8 +105,9 @@ bool is_default(const ValueDescription& value, const Variable& variable)
 
 size_t first_slot(const MethodDescription& method)
 {
+    const auto descriptions = method_descriptions();
     size_t place = 0;
-    while (method_descriptions()[place] != &method) ++place;
+    while (descriptions[place] != &method) ++place;
     return place * most_settings;
 }
 
@@ -123,14 +124,23 @@ void define_method_settings()
 bool add_method_settings(const MethodDescription& method, ElementType element, ParameterList* settings)
 {
     bool overrides = false;
+    const Variable* own = variables + first_slot(method);
     for (size_t i = 0; i < method.settings.size(); ++i) {
         const SettingDescription& setting = method.settings[i];
-        const Variable& variable = variables[first_slot(method) + i];
+        const Variable& variable = own[i];
         if (is_default(setting.value, variable) || !setting.elements.has(element)) continue;
         settings->set(setting.parameter, setting.value.kind == ValueKind::boolean ? 1 : variable.number);
         overrides = overrides || setting.overrides_calibration;
     }
     return overrides;
+}
+
+SettingsImage image_of_settings(const MethodDescription& method)
+{
+    SettingsImage image;
+    static_assert(sizeof(image) == sizeof(Variable) * most_settings);
+    memcpy(&image, variables + first_slot(method), sizeof(image));
+    return image;
 }
 
 ParameterList method_settings(const MethodDescription& method, ElementType element)

@@ -13,6 +13,14 @@ void define_method_settings();
 // when one of them overrides the effort that the calibration chooses.
 bool add_method_settings(const MethodDescription& method, ElementType element, ParameterList* settings);
 
+// The values of a method's settings in the session. While they stay the same, so do the lists made of them.
+struct SettingsImage {
+    static constexpr size_t most = 8;  // settings of a method
+    int values[most];
+    bool operator==(const SettingsImage& other) const = default;
+};
+SettingsImage image_of_settings(const MethodDescription& method);
+
 // The same settings as a list of their own.
 ParameterList method_settings(const MethodDescription& method, ElementType element);
 

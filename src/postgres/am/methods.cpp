@@ -65,8 +65,9 @@ ResultPromise result_promise(const IndexShape& shape, const ParameterList& optio
 
 const MethodDescription* find_access_method(amoptions_function parse_options)
 {
-    for (size_t i = 0; i < method_descriptions().size(); ++i) {
-        if (callbacks[i].parse_options == parse_options) return method_descriptions()[i];
+    const auto descriptions = method_descriptions();
+    for (size_t i = 0; i < descriptions.size(); ++i) {
+        if (callbacks[i].parse_options == parse_options) return descriptions[i];
     }
     return nullptr;
 }

@@ -23,7 +23,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 shared_key = UINT64CONST(0x9A57000000000001);
+constexpr uint64 parallel_shared_key = UINT64CONST(0x9A57000000000001);
 constexpr uint64 sort_key = UINT64CONST(0x9A57000000000002);
 constexpr uint64 unplaced_sort_key = UINT64CONST(0x9A57000000000004);
 
@@ -140,7 +140,7 @@ SharedBuild* make_shared(ParallelContext* context, Relation heap, Relation index
     shared->sorting = context->nworkers + 1;
     shared->included = {};
     table_parallelscan_initialize(heap, scan_of(shared), snapshot);
-    shm_toc_insert(context->toc, shared_key, shared);
+    shm_toc_insert(context->toc, parallel_shared_key, shared);
     return shared;
 }
 
@@ -240,7 +240,7 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
 void pgwarp_build_worker(dsm_segment* segment, shm_toc* toc)
 {
     using namespace pgwarp;
-    auto* shared = static_cast<SharedBuild*>(shm_toc_lookup(toc, shared_key, false));
+    auto* shared = static_cast<SharedBuild*>(shm_toc_lookup(toc, parallel_shared_key, false));
     const LOCKMODE heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
     const LOCKMODE index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
     pgstat_report_activity(STATE_RUNNING, debug_query_string);

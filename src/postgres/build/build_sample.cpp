@@ -27,7 +27,7 @@ constexpr BlockNumber counted_blocks = 64;
 // Rows of one page are often alike. So one of this many rows of a page is taken, of as many more pages.
 constexpr uint64 rows_per_taken = 2;
 constexpr double spare = 1.1;  // times as many pages as the wanted rows need on average
-constexpr uint64 piece_bytes = UINT64CONST(1) << 20;
+constexpr uint64 sample_piece_bytes = UINT64CONST(1) << 20;
 
 // Sampled rows on their way to the engine.
 struct SampleSink {
@@ -135,7 +135,7 @@ uint64 send_rows(Relation heap, Relation index, IndexInfo* info, const EngineBui
     sink.build = build;
     sink.row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp sampled row", ALLOCSET_DEFAULT_SIZES);
     sink.row_bytes = sizeof(Tid) + sizeof(float) * uint64{build->shape.dimensions};
-    sink.capacity = Max(piece_bytes / sink.row_bytes, uint64{1});
+    sink.capacity = Max(sample_piece_bytes / sink.row_bytes, uint64{1});
     sink.rows = static_cast<char*>(palloc(sink.capacity * sink.row_bytes));
     scan_pages(heap, index, info, some, take_row, &sink);
     flush_sample(&sink);

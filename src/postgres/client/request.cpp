@@ -4,7 +4,7 @@ namespace pgwarp
 {
 
 // Number of ended connections that a request is sent on before it is given up.
-static constexpr int most_unsent = 5;
+static constexpr int most_unsent_requests = 5;
 
 EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
                            const RequestOptions& options)
@@ -21,7 +21,7 @@ EngineReply engine_request(MessageType type, const RequestPiece* pieces, int pie
                 raise_refusal(result);
             case RequestOutcome::unsent:
                 // Without `retry` the request refers to state of the old connection.
-                if ((!retry && had_connection) || ++unsent == most_unsent) raise_engine_lost();
+                if ((!retry && had_connection) || ++unsent == most_unsent_requests) raise_engine_lost();
                 break;
             case RequestOutcome::lost:
                 if (!retry || died) raise_engine_lost();

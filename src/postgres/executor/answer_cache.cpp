@@ -61,16 +61,13 @@ AnswerCache* first_cache(const EState* executor)
 
 SearchSettings current_settings(const AnswerCache* cache)
 {
-    SearchSettings settings = {recall_asked(cache->index), {}};
-    add_method_settings(*cache->method, cache->element, &settings.parameters);
-    return settings;
+    return {recall_asked(cache->index), image_of_settings(*cache->method)};
 }
 
 bool are_current(const AnswerCache* cache, const SearchSettings& settings)
 {
     const SearchSettings now = current_settings(cache);
-    return now.recall == settings.recall && now.parameters.count == settings.parameters.count &&
-           memcmp(now.parameters.items, settings.parameters.items, sizeof(Parameter) * now.parameters.count) == 0;
+    return now.recall == settings.recall && now.method == settings.method;
 }
 
 bool many_are_short(const AnswerCache& cache)
@@ -164,10 +161,20 @@ void bring_pages_near(AnswerCache* cache, Relation heap, bool filtered, uint32 q
     cache->near_query = query;
 }
 
+// Whether the scans of a batch prefetch from the heap: found out once a batch.
+bool prefetches_from(AnswerCache* cache, Relation heap)
+{
+    if (heap != cache->near_heap) {
+        cache->near_heap = heap;
+        cache->prefetches = heap != nullptr && may_prefetch(heap);
+    }
+    return cache->prefetches;
+}
+
 // Prefetch the rows of the current query before they are fetched, and the pages of the next query.
 void bring_near(AnswerCache* cache, Relation heap, bool filtered)
 {
-    if (heap == nullptr || !may_prefetch(heap)) return;
+    if (!prefetches_from(cache, heap)) return;
     if (cache->near_query != cache->current) bring_pages_near(cache, heap, filtered, cache->current);
     prefetch_rows(cache->near);
     if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, filtered, cache->current + 1);
@@ -251,6 +258,8 @@ void reset_answer_cache(AnswerCache* cache)
     cache->filtered = nullptr;
     cache->current = no_query;
     cache->near_query = no_query;
+    cache->near_heap = nullptr;
+    cache->prefetches = false;
 }
 
 void fill_answer_caches(AnswerCache* caches, uint32 count)

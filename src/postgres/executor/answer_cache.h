@@ -7,6 +7,7 @@
 
 #include "methods/description.h"
 #include "numeric/metric.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/executor/answer_filter.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/search_reply.h"
@@ -36,7 +37,7 @@ struct AnswerCacheCounts {
 // The settings that a search depends on. They may change during a long-running statement, such as a cursor.
 struct SearchSettings {
     double recall;
-    ParameterList parameters;  // of the method
+    SettingsImage method;
 };
 
 // One index's answers for the rows of a batch. The KnnBatch node owns it; it lies in the node's memory.
@@ -44,7 +45,6 @@ struct AnswerCache : JoinAnswers {
     const EState* executor;  // only scans of this execution use the cache
     Relation index;
     const MethodDescription* method;  // of the index
-    ElementType element;
     Metric metric;
     uint32 dimensions;                 // 0: of text
     MemoryContext context;             // of the batch
@@ -74,6 +74,8 @@ struct AnswerCache : JoinAnswers {
     bool never_filtered;        // the filter cannot be evaluated ahead, or need not be
     HeapPrefetch near;          // rows of the next query
     uint32 near_query;
+    Relation near_heap;  // of these rows, or null; prefetching from another one begins anew
+    bool prefetches;     // from this heap
     AnswerCacheCounts counts;
     AnswerCache* next;
 };

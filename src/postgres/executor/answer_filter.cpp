@@ -1,5 +1,7 @@
 #include "postgres/executor/answer_filter.h"
 
+#include <algorithm>
+
 #include "postgres/executor/evaluate_ahead.h"
 #include "postgres/expression_walk.h"
 #include "postgres/scan/heap_prefetch.h"
@@ -20,33 +22,43 @@ namespace pgwarp
 // size when the filter was made has no place for its state; it is kept, and is not known to pass.
 enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3, no_place = 4 };
 
+constexpr uint32 verdicts_per_word = 32;
+
+// Loops over many rows take a copy, which stays in registers.
+struct VerdictTable {
+    uint64* words;
+    BlockNumber blocks;
+    uint32 page_bits;  // rows of a page, as a power of two; at least 5: each page begins at a word
+
+    uint32 rows_per_page() const { return 1U << page_bits; }
+    uint64 word_count() const { return (uint64{blocks} << page_bits) / verdicts_per_word; }
+};
+
 struct AnswerFilter {
     PlanState* node;
     ExprState* qual;
     ExprContext* context;
-    uint64* verdicts;
-    BlockNumber blocks;
-    uint32 rows_per_page;  // a power of two, at least 32: each page begins at a word
+    VerdictTable table;
     FilteredCounts counts;
 };
 
 namespace
 {
 
-constexpr uint32 verdicts_per_word = 32;
 constexpr uint32 chunk = 32;              // rows that are prefetched together
 constexpr uint64 enough_to_judge = 4096;  // rows looked up before a filter that keeps most of them is given up
 constexpr uint64 pending_bits = 0x5555555555555555;
 
 static_assert(chunk <= most_prefetched_rows);
 
-// Returns the number of verdicts for each page: twice the number of rows that an average page of the table holds.
-uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
+// Returns the number of verdicts for each page, as a power of two: twice the number of rows that an average page of the
+// table holds.
+uint32 choose_page_bits(Relation heap, BlockNumber blocks)
 {
     const double per_page = Max(1.0, static_cast<double>(heap->rd_rel->reltuples)) / Max(1U, blocks);
-    uint32 rows = verdicts_per_word;
-    while (rows < per_page * 2 && rows < MaxOffsetNumber) rows *= 2;
-    return rows;
+    uint32 bits = 5;
+    while ((1U << bits) < per_page * 2 && (1U << bits) < MaxOffsetNumber) ++bits;
+    return bits;
 }
 
 // Replaces a KnnFilter's references to columns of its scan by the table's expressions for them.
@@ -79,42 +91,42 @@ ExprState* make_qual(List* conditions, PlanState* node)
     return qual;
 }
 
-// Finds the position of a row's verdict; false when there is none for it.
-bool find_verdict(const AnswerFilter* filter, Tid tid, uint64* word, uint32* shift)
+bool has_place(const VerdictTable& table, Tid tid)
 {
-    if (tid.block >= filter->blocks || tid.offset >= filter->rows_per_page) return false;
-    const uint64 place = uint64{tid.block} * filter->rows_per_page + tid.offset;
-    *word = place / verdicts_per_word;
-    *shift = static_cast<uint32>(place % verdicts_per_word) * 2;
-    return true;
+    return tid.block < table.blocks && tid.offset < table.rows_per_page();
 }
 
-Verdict verdict_of(const AnswerFilter* filter, Tid tid)
+uint64 place_of(const VerdictTable& table, Tid tid)
 {
-    uint64 word = 0;
-    uint32 shift = 0;
-    if (!find_verdict(filter, tid, &word, &shift)) return Verdict::no_place;
-    return static_cast<Verdict>(filter->verdicts[word] >> shift & 3);
+    return (uint64{tid.block} << table.page_bits) + tid.offset;
 }
 
-void set_verdict(AnswerFilter* filter, Tid tid, Verdict verdict)
+Verdict verdict_of(const VerdictTable& table, Tid tid)
 {
-    uint64 word = 0;
-    uint32 shift = 0;
-    if (!find_verdict(filter, tid, &word, &shift)) return;
-    filter->verdicts[word] = (filter->verdicts[word] & ~(uint64{3} << shift)) | static_cast<uint64>(verdict) << shift;
+    if (!has_place(table, tid)) return Verdict::no_place;
+    const uint64 place = place_of(table, tid);
+    return static_cast<Verdict>(table.words[place / verdicts_per_word] >> (place % verdicts_per_word * 2) & 3);
+}
+
+void set_verdict(const VerdictTable& table, Tid tid, Verdict verdict)
+{
+    if (!has_place(table, tid)) return;
+    const uint64 place = place_of(table, tid);
+    const uint64 shift = place % verdicts_per_word * 2;
+    uint64& word = table.words[place / verdicts_per_word];
+    word = (word & ~(uint64{3} << shift)) | static_cast<uint64>(verdict) << shift;
 }
 
 // Mark the rows of the answers with an unknown verdict as pending; return their number.
-uint32 mark_pending(AnswerFilter* filter, const BatchAnswer* answers, uint32 count, uint32 depth)
+uint32 mark_pending(VerdictTable table, const BatchAnswer* answers, uint32 count, uint32 depth)
 {
     uint32 pending = 0;
     for (uint32 i = 0; i < count; ++i) {
+        const Result* results = answers[i].results;
         const uint32 most = Min(depth, answers[i].count);
         for (uint32 rank = 0; rank < most; ++rank) {
-            const Tid tid = answers[i].results[rank].tid;
-            if (verdict_of(filter, tid) != Verdict::unknown) continue;
-            set_verdict(filter, tid, Verdict::pending);
+            if (verdict_of(table, results[rank].tid) != Verdict::unknown) continue;
+            set_verdict(table, results[rank].tid, Verdict::pending);
             pending++;
         }
     }
@@ -122,17 +134,17 @@ uint32 mark_pending(AnswerFilter* filter, const BatchAnswer* answers, uint32 cou
 }
 
 // Returns the pending rows in the order of the table's pages.
-Result* list_pending(const AnswerFilter* filter, uint32 pending)
+Result* list_pending(VerdictTable table, uint32 pending)
 {
     auto* rows = static_cast<Result*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Result) * pending));
-    const uint64 words = uint64{filter->blocks} * filter->rows_per_page / verdicts_per_word;
+    const uint64 words = table.word_count();
     uint32 found = 0;
     for (uint64 word = 0; word < words && found < pending; ++word) {
-        const uint64 state = filter->verdicts[word];
+        const uint64 state = table.words[word];
         for (uint64 bits = state & ~(state >> 1) & pending_bits; bits != 0; bits &= bits - 1) {
             const uint64 place = word * verdicts_per_word + static_cast<uint32>(__builtin_ctzll(bits)) / 2;
-            const auto block = static_cast<uint32>(place / filter->rows_per_page);
-            rows[found++] = {{block, static_cast<uint16>(place % filter->rows_per_page), 0}, 0};
+            const auto block = static_cast<uint32>(place >> table.page_bits);
+            rows[found++] = {{block, static_cast<uint16>(place % table.rows_per_page()), 0}, 0};
         }
     }
     return rows;
@@ -172,7 +184,7 @@ void decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* r
         }
         for (uint32 i = first; i < end; ++i) {
             const bool kept = lets_through(filter, scan, fetch, rows[i].tid, slot);
-            set_verdict(filter, rows[i].tid, kept ? Verdict::kept : Verdict::dropped);
+            set_verdict(filter->table, rows[i].tid, kept ? Verdict::kept : Verdict::dropped);
             filter->counts.looked_up++;
             if (!kept) filter->counts.dropped++;
         }
@@ -184,34 +196,33 @@ void decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* r
 
 void decide_pending(AnswerFilter* filter, const AnsweredScan& scan, uint32 pending)
 {
-    Result* rows = list_pending(filter, pending);
+    Result* rows = list_pending(filter->table, pending);
     decide_rows(filter, scan, rows, pending);
     pfree(rows);
 }
 
 // Copies an answer without the rows that are known to be dropped. Returns the number of rows left among the first
 // `depth`.
-uint32 leave_out_dropped(const AnswerFilter* filter, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
+uint32 leave_out_dropped(VerdictTable table, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
 {
     auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(1U, answer.count)));
     auto* ranks = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, answer.count)));
     uint64* places =
         answer.places == nullptr ? nullptr : static_cast<uint64*>(palloc(sizeof(uint64) * Max(1U, answer.count)));
+    const Result* all = answer.results;
+    const uint32 count = answer.count;
     uint32 kept = 0;
-    uint32 kept_ahead = 0;
     uint32 passing = 0;
-    for (uint32 rank = 0; rank < answer.count; ++rank) {
-        if (rank == depth) kept_ahead = kept;
-        const Verdict verdict = verdict_of(filter, answer.results[rank].tid);
+    for (uint32 rank = 0; rank < count; ++rank) {
+        const Verdict verdict = verdict_of(table, all[rank].tid);
         if (verdict == Verdict::dropped) continue;
-        if (verdict == Verdict::kept) passing++;
-        results[kept] = answer.results[rank];
-        ranks[kept] = rank;
-        if (places != nullptr) places[kept] = answer.places[rank];
-        kept++;
+        passing += verdict == Verdict::kept ? 1 : 0;
+        results[kept] = all[rank];
+        ranks[kept++] = rank;
     }
-    *filtered = {answer.part, results, places, kept, answer.count - kept, passing, ranks};
-    return depth >= answer.count ? kept : kept_ahead;
+    for (uint32 i = 0; places != nullptr && i < kept; ++i) places[i] = answer.places[ranks[i]];
+    *filtered = {answer.part, results, places, kept, count - kept, passing, ranks};
+    return static_cast<uint32>(std::lower_bound(ranks, ranks + kept, depth) - ranks);
 }
 
 }  // namespace
@@ -225,18 +236,17 @@ AnswerFilter* make_answer_filter(const AnsweredScan& scan)
     MemoryContextSwitchTo(outer);
     if (conditions == NIL || !may_evaluate_ahead(reinterpret_cast<Node*>(conditions))) return nullptr;
     const BlockNumber blocks = RelationGetNumberOfBlocks(scan.heap);
-    const uint32 rows_per_page = choose_rows_per_page(scan.heap, blocks);
-    const uint64 words = uint64{blocks} * rows_per_page / verdicts_per_word;
+    VerdictTable table = {nullptr, blocks, choose_page_bits(scan.heap, blocks)};
+    const uint64 words = table.word_count();
     if (words == 0 || words * sizeof(uint64) > uint64{static_cast<uint32>(work_mem)} * 1024) return nullptr;
     MemoryContextSwitchTo(executor->es_query_cxt);
     auto* filter = static_cast<AnswerFilter*>(palloc0(sizeof(AnswerFilter)));
     filter->node = scan.node;
     filter->context = CreateExprContext(executor);
     filter->qual = make_qual(conditions, scan.node);
-    filter->verdicts = static_cast<uint64*>(
+    table.words = static_cast<uint64*>(
         MemoryContextAllocExtended(executor->es_query_cxt, words * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
-    filter->blocks = blocks;
-    filter->rows_per_page = rows_per_page;
+    filter->table = table;
     MemoryContextSwitchTo(outer);
     return filter;
 }
@@ -249,10 +259,10 @@ bool filters_for(const AnswerFilter* filter, const AnsweredScan& scan)
 void filter_answers(AnswerFilter* filter, const AnsweredScan& scan, const BatchAnswer* answers, uint32 count,
                     uint32 depth, BatchAnswer* filtered, uint64* kept)
 {
-    const uint32 pending = mark_pending(filter, answers, count, depth);
+    const uint32 pending = mark_pending(filter->table, answers, count, depth);
     if (pending > 0) decide_pending(filter, scan, pending);
     uint64 sum = 0;
-    for (uint32 i = 0; i < count; ++i) sum += leave_out_dropped(filter, answers[i], depth, &filtered[i]);
+    for (uint32 i = 0; i < count; ++i) sum += leave_out_dropped(filter->table, answers[i], depth, &filtered[i]);
     if (kept != nullptr) *kept = sum;
 }
 

@@ -108,7 +108,6 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     cache->executor = executor;
     cache->index = index_open(index, AccessShareLock);
     cache->method = &access_method_of(cache->index);
-    cache->element = index_element_type(cache->index);
     const IndexShape shape = read_metapage(cache->index).shape;
     cache->metric = static_cast<Metric>(shape.metric);
     cache->dimensions = shape.dimensions;

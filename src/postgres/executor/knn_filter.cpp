@@ -11,6 +11,7 @@
 #include "postgres/executor/knn_bitmap.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -34,7 +35,6 @@ namespace
 {
 
 constexpr double bound_slack = 1e-9;  // between the scan's distance and the operator's
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 // A value that the distance is compared with.
 struct Bound {
@@ -55,6 +55,7 @@ struct KnnFilterState {
     HeldRows held;
     TupleTableSlot* slot;  // of the node, while ss_ScanTupleSlot may be the child's
     bool takes_slots;      // the child's slots are of the node's kind
+    bool names_rows;       // the child's slots lack the rows' addresses
     MinimalTuple current;  // tuple whose values the slot shows; null: the child's row
     // Since the last rescan:
     bool begun;
@@ -72,15 +73,33 @@ KnnFilterState* state_of(CustomScanState* node)
     return reinterpret_cast<KnnFilterState*>(node);
 }
 
+// Make the node's slot of the kind of the child's slots, so that it can show these as they are: only the columns that
+// are read are deformed. Expressions that were compiled for other slots are compiled again.
+void use_child_slots(KnnFilterState* state, EState* executor)
+{
+    ::ScanState& scan = state->custom.ss;
+    bool all_alike = false;
+    const TupleTableSlotOps* kind = ExecGetResultSlotOps(state->child, &all_alike);
+    state->takes_slots = all_alike;
+    state->names_rows = true;
+    if (all_alike && kind != scan.ss_ScanTupleSlot->tts_ops) {
+        ExecInitScanTupleSlot(executor, &scan, ExecGetResultType(state->child), kind);
+        scan.ps.subPlan = NIL;
+        ExecAssignScanProjectionInfoWithVarno(&scan, INDEX_VAR);
+        scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);
+        // A scan that does not project returns the slot of the table's row, with the row's address.
+        state->names_rows = !IsA(state->child, IndexScanState) || state->child->ps_ProjInfo != nullptr;
+    }
+    state->slot = scan.ss_ScanTupleSlot;
+}
+
 void begin(CustomScanState* node, EState* executor, int flags)
 {
     KnnFilterState* state = state_of(node);
     auto* scan = castNode(CustomScan, node->ss.ps.plan);
     state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
     node->custom_ps = list_make1(state->child);
-    bool all_alike = false;
-    state->takes_slots = ExecGetResultSlotOps(state->child, &all_alike) == &TTSOpsVirtual && all_alike;
-    state->slot = node->ss.ss_ScanTupleSlot;
+    use_child_slots(state, executor);
     // WHERE CURRENT OF reads the relation from this node.
     node->ss.ss_currentRelation = reinterpret_cast<::ScanState*>(state->child)->ss_currentRelation;
     const KnnFilterPlan plan = read_knn_filter_plan(scan);
@@ -112,6 +131,8 @@ void let_flow(KnnFilterState* state)
 {
     state->flows = true;
     state->scan.merges = false;
+    // Without bounds, descriptions only tell which rows may go out before which held ones.
+    if (state->held.count == 0 && state->bounds == NIL && !state->ends_at_null) state->scan.described = false;
 }
 
 // The child has no further row; return the held rows.
@@ -166,9 +187,11 @@ void begin_rows(KnnFilterState* state)
     state->scan.bounded = state->bounds != NIL;
     state->scan.within = state->bound;
     state->wanted = limit_hint_rows(state->hint);
-    state->flows = state->wanted == 0 || order_is_relaxed();
-    state->scan.merges = !state->flows;
+    state->flows = false;
+    state->scan.merges = true;
+    state->scan.described = true;
     state->frontier = lowest;
+    if (state->wanted == 0 || order_is_relaxed()) let_flow(state);
     if (std::isnan(state->bound)) {
         end_rows(state);
     } else if (state->bitmap != nullptr) {
@@ -281,11 +304,11 @@ bool next_passing(KnnFilterState* state)
     ExprContext* context = node->ss.ps.ps_ExprContext;
     state->scan.row.known = false;
     TupleTableSlot* row = ExecProcNode(state->child);
-    if (TupIsNull(row) || is_beyond_bound(state)) {
+    if (TupIsNull(row) || (state->scan.described && is_beyond_bound(state))) {
         end_rows(state);
         return false;
     }
-    follow_scan(state);
+    if (state->scan.described) follow_scan(state);
     ResetExprContext(context);
     show_child_row(state, row);
     context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
@@ -345,7 +368,7 @@ TupleTableSlot* execute(CustomScanState* node)
         if (state->ended) break;
         if (!next_passing(state)) continue;
         if (state->flows && state->held.count == 0) {
-            name_row(state, row_address(state));
+            if (state->names_rows) name_row(state, row_address(state));
             return project(node);
         }
         hold(state);

@@ -18,7 +18,7 @@ extern "C" {
 namespace pgwarp
 {
 
-static constexpr double bound_slack = 1e-9;  // for the rounding of distances that the executor computes again
+static constexpr double partition_bound_slack = 1e-9;  // for the rounding of distances that the executor computes again
 
 PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor)
 {
@@ -155,7 +155,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     for (uint32 i = 0; i < answer.count; ++i) {
         *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);
     }
-    *bound -= bound_slack * std::fabs(*bound);
+    *bound -= partition_bound_slack * std::fabs(*bound);
     return !std::isnan(*bound);
 }
 

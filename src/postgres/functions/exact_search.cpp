@@ -1,10 +1,9 @@
 #include "postgres/functions/exact_search.h"
 
-#include <limits>
-
 #include "postgres/am/tid_set.h"
 #include "postgres/client/batch_search.h"
 #include "postgres/functions/query_round.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/scan/search_start.h"
 #include "protocol/rungs.h"
@@ -18,8 +17,6 @@ namespace pgwarp
 
 namespace
 {
-
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 struct ExactSearch {
     Round round;  // with this query alone
@@ -52,7 +49,7 @@ void follow_generation(ExactSearch* search, const IndexState& state)
     search->generation = generation;
     search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind) &&
                        !needs_exact_search(search->round.target, search->round.batch, state);
-    search->cursor = {lowest, 0};
+    search->cursor = front;
     search->list.count = 0;
     search->floor = lowest;
     free_tid_set(&search->frozen);

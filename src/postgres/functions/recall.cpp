@@ -11,6 +11,7 @@
 #include "postgres/functions/search_target.h"
 #include "postgres/functions/standing_out.h"
 #include "postgres/scan/query_value.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
@@ -220,7 +221,7 @@ void search_exactly(RecallRun* run, const IndexState& state, uint32 query, Neigh
     for (uint32 k = Min(max_k, run->neighbours * 2 + 16);; k = Min(max_k, k * 2)) {
         SearchRequest request = {};
         request.mode = SearchMode::continuation;
-        request.after.distance = -std::numeric_limits<double>::infinity();
+        request.after = front;
         request.k = k;
         const RankedRows rows = search_ranked(run, state, &request, query, found);
         if (rows.visible >= run->neighbours + run->neighbours / 2 || rows.found < k || k == max_k) return;

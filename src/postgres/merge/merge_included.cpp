@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr uint64 step_rows = 32768;
-constexpr uint64 rows_between_delays = 256;
+constexpr uint64 included_between_delays = 256;
 constexpr uint64 checked_rows = 16;
 
 using TupleVisit = void (*)(void* state, Tid tid, const void* tuple, uint32 bytes);
@@ -85,7 +85,7 @@ void visit_old(const MergeRun* merge, TupleVisit visit, void* state)
         const uint64 count = Min(step_rows, rows - first);
         read_addresses(merge, *merge->directory, first, count, addresses);
         for (uint64 i = 0; i < count; ++i) {
-            if (i % rows_between_delays == 0) merge_delay_point();
+            if (i % included_between_delays == 0) merge_delay_point();
             if (!stays(merge, first + i)) continue;
             const Tid tid = addresses->at(i);
             if (!read_included_row(merge->index, *merge->directory, first + i, tid, tuple)) report_changed(merge);
@@ -103,7 +103,7 @@ void visit_log(const MergeRun* merge, uint32 log, TupleVisit visit, void* state)
     DeltaEntry entry;
     RowView row;
     for (uint64 count = 0; next_delta_row(reader, &entry, &row); ++count) {
-        if (count % rows_between_delays == 0) merge_delay_point();
+        if (count % included_between_delays == 0) merge_delay_point();
         if ((entry.flags & delta_dead) != 0) continue;
         const Tid tid = {entry.block, entry.offset, 0};
         uint32 bytes = 0;

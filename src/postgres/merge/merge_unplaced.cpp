@@ -9,12 +9,12 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 rows_between_delays = 4096;
+constexpr uint64 unplaced_between_delays = 4096;
 
 void take_row(void* state, const UnplacedRow& row)
 {
     auto* sort = static_cast<UnplacedSort*>(state);
-    if (count_unplaced(sort) % rows_between_delays == 0) merge_delay_point();
+    if (count_unplaced(sort) % unplaced_between_delays == 0) merge_delay_point();
     add_unplaced(sort, row);
 }
 

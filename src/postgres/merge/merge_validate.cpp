@@ -10,7 +10,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 sample_rows = 16;
+constexpr uint32 validated_rows = 16;
 // Rounding errors of the engine's choice of a list, relative to the vectors' norms and to the spread of the centroids.
 constexpr double rounding = 1e-3;
 constexpr double spread_rounding = 1e-6;
@@ -22,7 +22,7 @@ struct Sample {
     uint64 stride;
     uint64 seen;
     RowBatch* batch;
-    uint64 places[sample_rows];  // in the new arrays; no_row: not found there
+    uint64 places[validated_rows];  // in the new arrays; no_row: not found there
 
     uint32 count() const { return static_cast<uint32>(batch->rows.count); }
 };
@@ -72,7 +72,7 @@ void check_lists(MergeRun* merge, const Sample& sample)
     const char* list_of_row = array_name(*merge->method, ArrayRole::list_of_row);
     if (list_of_row == nullptr) return;
     const IndexShape& shape = merge->meta.shape;
-    NearestList nearest[sample_rows] = {};
+    NearestList nearest[validated_rows] = {};
     find_nearest_lists(merge->index, shape, merge->next, sample.batch->values, sample.count(), nearest);
     auto* centroid = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
     for (uint32 s = 0; s < sample.count(); ++s) {
@@ -176,8 +176,8 @@ void validate_merge(MergeRun* merge)
     check_links(merge);
     if (merge->new_rows() == 0) return;
     Sample sample = {};
-    sample.stride = Max(uint64{1}, merge->new_rows() / sample_rows);
-    sample.batch = make_row_batch(merge->meta.shape, sample_rows, sample_bytes);
+    sample.stride = Max(uint64{1}, merge->new_rows() / validated_rows);
+    sample.batch = make_row_batch(merge->meta.shape, validated_rows, sample_bytes);
     visit_delta(merge, sample_row, &sample);
     locate_rows(merge, &sample);
     for (uint32 s = 0; s < sample.count(); ++s) {

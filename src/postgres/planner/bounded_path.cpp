@@ -25,7 +25,7 @@ namespace pgwarp
 namespace
 {
 
-set_rel_pathlist_hook_type previous_hook = nullptr;
+set_rel_pathlist_hook_type bounded_previous_hook = nullptr;
 
 // Returns the order that PostgreSQL needs of a scan by this distance; NIL where it needs none.
 List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExpr* distance)
@@ -96,7 +96,7 @@ void add_paths_of_index(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index)
 
 void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (bounded_previous_hook != nullptr) bounded_previous_hook(root, rel, number, entry);
     if (IS_DUMMY_REL(rel)) return;
     if (entry->inh) sum_rows_of_children(root, rel);
     if (entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != nullptr) return;
@@ -120,7 +120,7 @@ void add_bounded_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTb
 
 void init_bounded_path()
 {
-    previous_hook = set_rel_pathlist_hook;
+    bounded_previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = add_bounded_paths;
 }
 

@@ -25,7 +25,7 @@ namespace
 // PostgreSQL's threshold: a target that costs more is computed above a LIMIT.
 constexpr double postponed_operators = 10.0;
 
-set_rel_pathlist_hook_type previous_hook = nullptr;
+set_rel_pathlist_hook_type index_only_previous_hook = nullptr;
 
 // The values that an index can return for a relation.
 struct Given {
@@ -190,7 +190,7 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
 
 void add_index_only_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (index_only_previous_hook != nullptr) index_only_previous_hook(root, rel, number, entry);
     // If no page is all-visible, an index-only scan costs more than an index scan.
     if (!enable_indexonlyscan || entry->rtekind != RTE_RELATION || rel->allvisfrac <= 0) return;
     if (!is_plain_select(root, rel)) return;
@@ -208,7 +208,7 @@ void add_index_only_paths(PlannerInfo* root, RelOptInfo* rel, Index number, Rang
 
 void init_index_only_path()
 {
-    previous_hook = set_rel_pathlist_hook;
+    index_only_previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = add_index_only_paths;
 }
 

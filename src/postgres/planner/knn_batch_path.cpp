@@ -33,7 +33,7 @@ namespace pgwarp
 namespace
 {
 
-set_join_pathlist_hook_type previous_hook = nullptr;
+set_join_pathlist_hook_type batch_previous_hook = nullptr;
 
 // Recognised searches: scans of pgwarp indexes that share one query expression, below the LIMIT of a subquery or within
 // a bound of the distance.
@@ -345,11 +345,11 @@ Plan* plan_knn_batch(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets,
                             static_cast<List*>(lsecond(path->custom_private)), &knn_batch_scan_methods);
 }
 
-const CustomPathMethods path_methods = {"KnnBatch", plan_knn_batch, nullptr};
+const CustomPathMethods batch_path_methods = {"KnnBatch", plan_knn_batch, nullptr};
 
 CustomPath* make_batch_path(const Path* child, const KnnBatchPlan& plan)
 {
-    CustomPath* path = make_custom_path(child, &path_methods);
+    CustomPath* path = make_custom_path(child, &batch_path_methods);
     path->path.total_cost += child->rows * cpu_tuple_cost;
     path->custom_private = list_make2(knn_batch_expressions(plan), knn_batch_private(plan));
     return path;
@@ -441,7 +441,7 @@ bool identifies_rows_of_children(const Path* path)
 void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner, JoinType type,
                     JoinPathExtraData* extra)
 {
-    if (previous_hook != nullptr) previous_hook(root, join, outer, inner, type, extra);
+    if (batch_previous_hook != nullptr) batch_previous_hook(root, join, outer, inner, type, extra);
     if (!setting_knn_batch || !enable_nestloop) return;
     if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI) return;
     KnnBatchPlan plan = {};
@@ -481,7 +481,7 @@ Expr* bound_ahead(Node* bound)
 void init_knn_batch()
 {
     RegisterCustomScanMethods(&knn_batch_scan_methods);
-    previous_hook = set_join_pathlist_hook;
+    batch_previous_hook = set_join_pathlist_hook;
     set_join_pathlist_hook = add_join_paths;
 }
 

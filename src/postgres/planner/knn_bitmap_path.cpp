@@ -29,7 +29,7 @@ constexpr double address_operators = 60;
 // A bitmap is of use where it has at most this share of the rows that the index's own keys leave.
 constexpr double least_gain = 0.4;
 
-set_rel_pathlist_hook_type previous_hook = nullptr;
+set_rel_pathlist_hook_type bitmap_previous_hook = nullptr;
 
 // The other indexes of the relation that make bitmaps, as indexes that do nothing else: so the planner drops no bitmap
 // for an index scan that costs less.
@@ -125,9 +125,9 @@ Path* make_with_bitmap(PlannerInfo* root, const RelOptInfo* rel, const Path* fil
     return &path->path;
 }
 
-void add_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+void add_bitmap_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (bitmap_previous_hook != nullptr) bitmap_previous_hook(root, rel, number, entry);
     if (entry->rtekind != RTE_RELATION || !enable_bitmapscan || !enable_indexscan) return;
     List* filters = NIL;
     ListCell* cell;
@@ -150,8 +150,8 @@ void add_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* 
 
 void init_knn_bitmap()
 {
-    previous_hook = set_rel_pathlist_hook;
-    set_rel_pathlist_hook = add_paths;
+    bitmap_previous_hook = set_rel_pathlist_hook;
+    set_rel_pathlist_hook = add_bitmap_paths;
 }
 
 }  // namespace pgwarp

@@ -12,12 +12,14 @@
 #include "postgres/planner/custom_path.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/plancat.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
@@ -31,8 +33,9 @@ namespace
 
 // The cost of a search that takes a bound as a share of that of one without a bound.
 constexpr double bounded_search = 0.05;
+constexpr double widest_whole = 2;  // times the bytes of the columns that are needed
 
-set_rel_pathlist_hook_type previous_hook = nullptr;
+set_rel_pathlist_hook_type filter_previous_hook = nullptr;
 
 // Whether a clause is false for the last rows of the scan only: a bound of the distance or IS NOT NULL of the key.
 bool drops_last_rows(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* info, const Node* distance)
@@ -144,7 +147,7 @@ Path* for_whole_outer(IndexPath* path)
 
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans);
 
-const CustomPathMethods path_methods = {"KnnFilter", plan_knn_filter, nullptr};
+const CustomPathMethods filter_path_methods = {"KnnFilter", plan_knn_filter, nullptr};
 
 // The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
 Float* make_rate(double rate)
@@ -175,7 +178,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
         search = Min(search, round_trip_cost + search * bounded_search);
     }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
-    CustomPath* made = make_custom_path(for_whole_outer(without_filter(root, path, clauses)), &path_methods);
+    CustomPath* made = make_custom_path(for_whole_outer(without_filter(root, path, clauses)), &filter_path_methods);
     made->path.pathtarget = path->path.pathtarget;
     made->path.param_info = path->path.param_info;
     made->path.rows = path->path.rows;
@@ -206,8 +209,32 @@ List* plans_below(List* plans)
     return list_make2(linitial(plans), outerPlan(bitmap));
 }
 
+// Whether each target is a column of the table.
+bool are_columns(List* targets, Index relation)
+{
+    ListCell* cell;
+    foreach (cell, targets) {
+        const auto* column = reinterpret_cast<Var*>(lfirst_node(TargetEntry, cell)->expr);
+        if (!IsA(column, Var) || static_cast<Index>(column->varno) != relation || column->varattno <= 0) return false;
+    }
+    return true;
+}
+
+// Make the scan of the index return the table's rows as they are, which spares it a projection. The filter may hold
+// rows back: so not where the rows are much wider than the columns that are needed.
+void return_whole_rows(PlannerInfo* root, RelOptInfo* rel, Plan* plan)
+{
+    if (!IsA(plan, IndexScan) || !are_columns(plan->targetlist, rel->relid)) return;
+    const double row_bytes = static_cast<double>(rel->pages) * BLCKSZ / Max(1.0, rel->tuples);
+    const double width = row_bytes - MAXALIGN(SizeofHeapTupleHeader) - sizeof(ItemIdData);
+    if (width > widest_whole * Max(1, plan->plan_width)) return;
+    List* columns = build_physical_tlist(root, rel);
+    if (columns != NIL) plan->targetlist = columns;
+}
+
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
+    return_whole_rows(root, rel, static_cast<Plan*>(linitial(plans)));
     const auto* index = reinterpret_cast<const IndexPath*>(scan_path(path));
     List* filters = NIL;
     List* bounds = NIL;
@@ -230,7 +257,7 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
 
 void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (filter_previous_hook != nullptr) filter_previous_hook(root, rel, number, entry);
     if (entry->rtekind != RTE_RELATION) return;
     ListCell* cell;
     foreach (cell, rel->pathlist) lfirst(cell) = with_knn_filter(root, rel, static_cast<Path*>(lfirst(cell)));
@@ -260,7 +287,7 @@ Path* path_below_knn_filter(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
-    if (custom->methods != &path_methods || list_length(custom->custom_paths) != 1) return nullptr;
+    if (custom->methods != &filter_path_methods || list_length(custom->custom_paths) != 1) return nullptr;
     return scan_path(custom);
 }
 
@@ -283,7 +310,7 @@ List* bounds_of_knn_filter(const Path* path)
 void init_knn_filter()
 {
     RegisterCustomScanMethods(&knn_filter_scan_methods);
-    previous_hook = set_rel_pathlist_hook;
+    filter_previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = replace_paths;
 }
 

@@ -17,7 +17,7 @@ namespace pgwarp
 namespace
 {
 
-create_upper_paths_hook_type previous_hook = nullptr;
+create_upper_paths_hook_type partitions_previous_hook = nullptr;
 
 bool is_knn_scan(Path* path)
 {
@@ -53,7 +53,7 @@ Plan* plan_knn_partitions(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tar
     return make_custom_plan(path, targets, merge, NIL, NIL, &knn_partitions_scan_methods);
 }
 
-const CustomPathMethods path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
+const CustomPathMethods partitions_path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
 
 // Returns the path with KnnPartitions above the union, or the path itself.
 Path* with_knn_partitions(Path* path)
@@ -69,12 +69,12 @@ Path* with_knn_partitions(Path* path)
         return &copy->path;
     }
     if (!IsA(path, MergeAppendPath) || !merges_knn_scans(reinterpret_cast<MergeAppendPath*>(path))) return path;
-    return &make_custom_path(path, &path_methods)->path;
+    return &make_custom_path(path, &partitions_path_methods)->path;
 }
 
 void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input, RelOptInfo* output, void* extra)
 {
-    if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+    if (partitions_previous_hook != nullptr) partitions_previous_hook(root, stage, input, output, extra);
     if (stage != UPPERREL_ORDERED || !setting_knn_batch) return;
     ListCell* cell;
     foreach (cell, output->pathlist) lfirst(cell) = with_knn_partitions(static_cast<Path*>(lfirst(cell)));
@@ -86,13 +86,13 @@ Path* path_below_knn_partitions(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
-    return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+    return custom->methods == &partitions_path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
 }
 
 void init_knn_partitions()
 {
     RegisterCustomScanMethods(&knn_partitions_scan_methods);
-    previous_hook = create_upper_paths_hook;
+    partitions_previous_hook = create_upper_paths_hook;
     create_upper_paths_hook = add_upper_paths;
 }
 

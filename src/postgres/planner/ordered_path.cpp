@@ -17,7 +17,7 @@ namespace pgwarp
 namespace
 {
 
-set_rel_pathlist_hook_type previous_hook = nullptr;
+set_rel_pathlist_hook_type ordered_previous_hook = nullptr;
 
 // Returns the path as an IndexPath of pgwarp that cannot be executed; null for any other path.
 IndexPath* as_forbidden(Path* path)
@@ -70,7 +70,7 @@ void keep_path(PlannerInfo* root, RelOptInfo* rel, Path* path, List** kept, List
 
 void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
-    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (ordered_previous_hook != nullptr) ordered_previous_hook(root, rel, number, entry);
     if (entry->rtekind != RTE_RELATION) return;
     List* kept = NIL;
     List* made = NIL;
@@ -92,7 +92,7 @@ void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, Range
 
 void init_ordered_path()
 {
-    previous_hook = set_rel_pathlist_hook;
+    ordered_previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = keep_possible_paths;
 }
 

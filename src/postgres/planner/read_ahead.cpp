@@ -107,7 +107,7 @@ bool expressions_tell(const Reading& reading, const Plan* plan)
 {
     switch (nodeTag(plan)) {
         case T_Result:
-            return any_tells(reading, reinterpret_cast<const Result*>(plan)->resconstantqual);
+            return any_tells(reading, reinterpret_cast<const ::Result*>(plan)->resconstantqual);
         case T_NestLoop:
             return any_tells(reading, reinterpret_cast<const Join*>(plan)->joinqual);
         case T_MergeJoin:

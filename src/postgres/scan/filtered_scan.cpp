@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_plan.h"
 #include "postgres/settings.h"
 #include "protocol/search_bound.h"
@@ -18,15 +18,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr double spare_deviations = 2;  // margin for chance, in standard deviations of the number of rows that pass
-constexpr double lowest_rate = 1e-9;
+constexpr double spare_deviations = 2;    // margin for chance, in standard deviations of the number of rows that pass
 constexpr uint32 most_at_once = 16384;    // rows of a search: the planner's estimate may be wrong
 constexpr uint32 first_rows = 64;         // of a first search when there is no LIMIT
 constexpr double usual_search_rows = 64;  // wanted rows that MethodDescription::compared_rows assumes
 constexpr uint32 deeper = 4;              // factor by which each search has more rows than the one before
 constexpr uint32 most_deeper = 2;         // number of such searches before an exact one
 
-constexpr double lowest = -std::numeric_limits<double>::infinity();
 constexpr double farthest = std::numeric_limits<double>::infinity();
 
 // Whether an exact search through all rows costs less than the method's own search for `wanted` rows.
@@ -62,17 +60,19 @@ bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 // Whether the scan's searches miss no row, by its bound and the session's settings.
 bool searches_completely(IndexScanDesc scan)
 {
-    if (!may_end_early(scan->indexRelation)) return is_complete(scan->indexRelation);
-    ParameterList settings =
-        method_settings(access_method_of(scan->indexRelation), index_element_type(scan->indexRelation));
-    set_within(&settings, state_of(scan)->now.within);
-    return is_complete(scan->indexRelation, settings);
+    const ScanState* state = state_of(scan);
+    const MethodDescription& method = *state->method;
+    const ElementType element = state->key.element;
+    if (!may_end_early(method, element)) return method.complete.has(element);
+    ParameterList settings = method_settings(method, element);
+    set_within(&settings, state->now.within);
+    return is_complete(method, element, settings);
 }
 
 void begin_exactly(Progress* now)
 {
     now->continuation = true;
-    now->cursor = {lowest, 0};
+    now->cursor = front;
 }
 
 // The number of rows of the batch that the scan may return beyond the search's depth, or after another search: of rows
@@ -156,7 +156,7 @@ void note_passing(IndexScanDesc scan, uint32 passing)
 void describe_row(IndexScanDesc scan, const Candidate& candidate)
 {
     FilteredScan* filter = state_of(scan)->hint.filter;
-    if (filter == nullptr) return;
+    if (filter == nullptr || !filter->described) return;
     Progress& now = state_of(scan)->now;
     now.offered++;
     filter->scan = scan;

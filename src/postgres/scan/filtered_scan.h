@@ -42,9 +42,10 @@ struct FilteredScan {
     bool bounded;            // rows without a distance, or with one beyond `within`, do not pass
     double within;           // infinity where the distance has no bound
     bool merges;             // rows of a later search may be nearer than earlier rows: the filter sorts them
+    bool described;          // the filter reads descriptions of rows
     uint64 passed;           // rows that passed
     const SearchTids* tids;  // only rows with these addresses can pass; null: any row may
-    ScannedRow row;
+    ScannedRow row;          // while rows are described
     IndexScanDesc scan;
 };
 

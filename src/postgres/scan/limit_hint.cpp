@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "postgres/scan/search_limits.h"
+
 namespace pgwarp
 {
-
-static constexpr double lowest_rate = 1e-9;
 
 static bool has_number(const LimitState* limit)
 {

@@ -38,9 +38,8 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     Progress* now = &state_of(scan)->now;
     const KeyType key_type = state_of(scan)->key;
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    now->query = now->null_query
-                     ? blank_query(key_type.element, now->dimensions)
-                     : copy_query(key_type, key.sk_argument, query_length(key_type.element, scan->indexRelation));
+    now->query = now->null_query ? blank_query(key_type.element, now->dimensions)
+                                 : copy_query(key_type, key.sk_argument, state_of(scan)->query_length);
     const bool ordered = prepare_query(now->metric, now->query, &now->sent);
     now->arbitrary = now->null_query || !ordered;
     now->null_distance = now->null_query;
@@ -73,8 +72,9 @@ void start(IndexScanDesc scan)
     Progress* now = &state_of(scan)->now;
     now->filter = read_filter_keys(scan->indexRelation, scan->keyData, scan->numberOfKeys);
     now->exhausted = now->filter.null_vectors;
-    const FilteredScan* filter = state_of(scan)->hint.filter;
-    const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
+    const ScanState* state = state_of(scan);
+    const FilteredScan* filter = state->hint.filter;
+    const bool bounded = filter != nullptr && state->method->takes_bound.has(state->key.element);
     now->within = bounded ? filter->within : no_bound;
 }
 
@@ -120,7 +120,9 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
     state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
+    state->method = &access_method_of(index);
     state->key = index_key_type(index);
+    state->query_length = query_length(state->key.element, index);
     scan->opaque = state;
     // PostgreSQL leaves the allocation of these arrays to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));

@@ -1,12 +1,12 @@
 // The searches of a scan: first the method's own, then the same with more rows while they are few, then exact
 // continuations until every row was offered.
-#include <limits>
 
 #include "postgres/am/index_options.h"
 #include "postgres/client/loader.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
 #include "protocol/rungs.h"
@@ -19,8 +19,6 @@ namespace
 
 constexpr uint32 continue_after = 1024;  // rows beyond which an exact scan costs less
 constexpr uint32 first_chunk = 1024;
-
-constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 
 // From the second search on, the scan must know the rows of the first, to leave them out.
 void remember_first_batch(ScanState* state)
@@ -67,14 +65,19 @@ AnsweredScan describe_answered(IndexScanDesc scan)
     return {hint.node, filter, heap, scan->xs_snapshot, limit_hint_rows(hint)};
 }
 
-// The answer of a k-NN join, or of the scans of other partitions, to the first search; null when there is none.
+// The answer of a k-NN join, or of the scans of other partitions, to the first search; null when there is none. Sets
+// the number of rows that this search is for.
 const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
 {
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
-    if (now.arbitrary || !scans_for_statement(scan) || tids_of(scan) != nullptr) return nullptr;
+    if (now.arbitrary || !scans_for_statement(scan) || tids_of(scan) != nullptr) {
+        now.wanted = first_wanted(hint);
+        return nullptr;
+    }
     now.ahead = prefetched_answers.find_join(hint.node->state, scan->indexRelation, query);
     if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
+    now.wanted = first_wanted(hint);
     if (hint.partitions == nullptr || now.filter.words != nullptr) return nullptr;
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
@@ -87,7 +90,7 @@ bool ends_too_early(IndexScanDesc scan, const BatchAnswer& answer)
 }
 
 // Take a prefetched answer; false when there is none for the next search.
-bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+bool take_ahead(IndexScanDesc scan, const SearchRequest** request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
     const ScanQuery query = {now.metric, now.sent, now.within, predicate_of(now.filter)};
@@ -101,12 +104,11 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
         now.ahead = nullptr;
         return false;
     }
-    *found = {};
     if (answer->part != nullptr) {
-        *request = answer->part->request;
-        *found = {answer->part->reply, answer->count,   answer->results,
-                  answer->places,      answer->dropped, answer->passing};
-        follow_generation(&now, request->key.generation);
+        *request = &answer->part->request;
+        *found = {&answer->part->reply, answer->count,   answer->results,
+                  answer->places,       answer->dropped, answer->passing};
+        follow_generation(&now, (*request)->key.generation);
     }
     return true;
 }
@@ -122,8 +124,8 @@ void note_keys(IndexScanDesc scan, const SearchReply& reply)
     if (state->hint.filter != nullptr) note_keyed_search(&state->hint.filter->keyed, reply);
 }
 
-// Search in the engine and take the results. False when the search must be repeated.
-bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+// Search in the engine and take the results, which are freed with the request. False when the search must be repeated.
+bool search_now(IndexScanDesc scan, const SearchRequest** sent, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
     Relation index = scan->indexRelation;
@@ -131,6 +133,8 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (index_is_empty(seen)) return true;
     follow_generation(&now, placed_generation(seen.meta.generation));
     if (!now.started) choose_first_search(scan, seen);
+    auto* request = static_cast<SearchRequest*>(palloc0(sizeof(SearchRequest)));
+    *sent = request;
     prepare_search(scan, seen, request);
     if (scan->xs_want_itup) ask_for_places(index, request);
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
@@ -139,9 +143,16 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     SearchPredicates predicates = predicates_of(now.filter);
     predicates.tids = tids_of(scan);
     *found = read_search_reply(engine_search(index, seen, request, now.sent, predicates));
-    note_keys(scan, found->header);
+    note_keys(scan, *found->header);
     // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
+}
+
+// Free what search_now() allocated.
+void free_search(const SearchRequest* sent, const SearchResults& found)
+{
+    free_search_reply(found);
+    pfree(const_cast<SearchRequest*>(sent));
 }
 
 // Prefetch the heap rows of an answer.
@@ -161,7 +172,7 @@ void note_search(Progress* now, bool complete, const SearchRequest& request, con
     const bool wider = !now->continuation && found.count > now->wanted;
     now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
     // Approximate results come in the order of their codes, also in a continuation.
-    now->exact = complete || (now->continuation && found.header.kind != ResultKind::approximate);
+    now->exact = complete || (now->continuation && found.header->kind != ResultKind::approximate);
     now->last_was_dry = found.count + found.dropped < request.k;
     now->last_wanted = now->wanted;
     now->searches++;
@@ -170,7 +181,7 @@ void note_search(Progress* now, bool complete, const SearchRequest& request, con
 // Whether the engine compared all rows of the part that the scan's searches are among.
 bool compared_all(const SearchResults& found)
 {
-    const auto ways = static_cast<uint8>(found.header.filter_ways);
+    const auto ways = static_cast<uint8>(found.header->filter_ways);
     return ways != 0 && (ways & static_cast<uint8>(FilterWays::searched)) == 0;
 }
 
@@ -187,20 +198,20 @@ bool may_lack_rows(IndexScanDesc scan, bool complete, const SearchRequest& reque
 void advance(Progress* now, bool complete, bool filtered, const SearchResults& found)
 {
     const bool dry = now->last_was_dry;
-    const bool by_rungs = !filtered && has_rungs(complete, found.header.kind);
+    const bool by_rungs = !filtered && has_rungs(complete, found.header->kind);
     const uint32 rungs = rungs_of(now->wanted);
     const bool ahead = now->ahead != nullptr;  // prefetched answers have no cursor
     if (dry && compared_all(found)) {
         now->exhausted = true;
     } else if (now->continuation) {
         now->exhausted = dry;
-        now->cursor = found.header.last;
+        now->cursor = found.header->last;
         now->wanted = Min(now->wanted * 2, max_k);
     } else if (complete && dry) {
         now->exhausted = true;
     } else if (complete && !ahead) {
         now->continuation = true;
-        now->cursor = found.header.last;
+        now->cursor = found.header->last;
         now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
     } else if (by_rungs && rungs < max_rungs) {
         // Rungs drop rows that they find too late, so few rows don't mean that there are no more.
@@ -228,42 +239,40 @@ bool fetch_batch(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
     Progress& now = state->now;
-    Relation index = scan->indexRelation;
     if (now.started) {
         remember_first_batch(state);
     } else {
-        now.wanted = first_wanted(state->hint);
         now.cursor = front;
-        now.floor = -std::numeric_limits<double>::infinity();
+        now.floor = lowest;
         now.ceiling = now.floor;
         now.boundary = now.floor;
     }
     while (!now.exhausted) {
         CHECK_FOR_INTERRUPTS();
-        SearchRequest request = {};
+        const SearchRequest* request = nullptr;  // stays null where the index has no row
         SearchResults found = {};
         if (now.started) choose_next_search(scan);
         const bool ahead = take_ahead(scan, &request, &found);
         if (!ahead && !search_now(scan, &request, &found)) continue;
-        if (request.k == 0) break;  // the index has no row
-        const bool complete = is_complete(index, request.settings);
-        if (may_lack_rows(scan, complete, request, found)) {
+        if (request == nullptr) break;
+        const bool complete = is_complete(*state->method, state->key.element, request->settings);
+        if (may_lack_rows(scan, complete, *request, found)) {
             now.continuation = true;
             now.wanted = first_chunk;
             now.ahead = nullptr;
             continue;
         }
-        now.batch_generation = request.key.generation;
-        now.tombstone_version = request.tombstone_version;
+        now.batch_generation = request->key.generation;
+        now.tombstone_version = request->tombstone_version;
         if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
-        if (!ahead) pfree(const_cast<Result*>(found.results));
-        note_search(&now, complete, request, found);
+        note_search(&now, complete, *request, found);
         note_passing(scan, found.passing);
         const bool by_codes = now.continuation;
         advance(&now, complete, state->hint.filter != nullptr, found);
-        choose_ready(scan, found.header.kind, by_codes);
+        choose_ready(scan, found.header->kind, by_codes);
         now.started = true;
+        if (!ahead) free_search(request, found);
         if (now.batch.next < now.batch.ready) return true;
         remember_first_batch(state);
     }

@@ -1,12 +1,12 @@
 // Turns the engine's results into rows in order of distance.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "postgres/am/attribute_code.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_limits.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr Size fewest_gathered = 4096;
-constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr uint32 fewest_room = 16;  // of a list of rows
 
 // Order by value, ties by heap address.
 int compare_candidates(const void* a, const void* b)
@@ -118,6 +118,17 @@ bool is_farther(const Candidate& left, const Candidate& right)
     return compare_candidates(&left, &right) > 0;
 }
 
+// Make room for this number of rows after the last one.
+void make_room(CandidateList* list, uint32 more, MemoryContext context)
+{
+    if (more <= list->capacity - list->count) return;
+    const uint32 capacity = Max(Max(list->count + more, list->capacity * 2), fewest_room);
+    const Size bytes = sizeof(Candidate) * capacity;
+    list->items = static_cast<Candidate*>(list->items == nullptr ? MemoryContextAllocHuge(context, bytes)
+                                                                 : repalloc_huge(list->items, bytes));
+    list->capacity = capacity;
+}
+
 // Move a row of the batch to the held rows, with its exact distance; drop it when no snapshot of this scan sees it.
 void settle(IndexScanDesc scan, uint32 number)
 {
@@ -155,13 +166,7 @@ HeapReader* scan_heap(IndexScanDesc scan)
 
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context)
 {
-    if (list->count == list->capacity) {
-        const uint32 capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        const Size bytes = sizeof(Candidate) * capacity;
-        list->items = static_cast<Candidate*>(list->items == nullptr ? MemoryContextAllocHuge(context, bytes)
-                                                                     : repalloc_huge(list->items, bytes));
-        list->capacity = capacity;
-    }
+    make_room(list, 1, context);
     list->items[list->count++] = candidate;
 }
 
@@ -189,18 +194,19 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
 {
     ScanState* state = state_of(scan);
     Progress& now = state->now;
-    const bool merges = merges_results(scan, found.header.kind);
+    const bool merges = merges_results(scan, found.header->kind);
     if (!merges) now.batch.next = now.batch.count;
     if (now.batch.count > 0) drop_emitted(&now.batch);
+    make_room(&now.batch, found.count, state->context);
     for (uint32 i = 0; i < found.count; ++i) {
         const Result& result = found.results[i];
         if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
-        Candidate candidate;
-        if (!make_candidate(scan, result, found.header, &candidate)) continue;
+        Candidate& candidate = now.batch.items[now.batch.count];
+        if (!make_candidate(scan, result, *found.header, &candidate)) continue;
         if (found.places != nullptr) candidate.place = found.places[i];
         const bool late = !now.arbitrary && candidate.value < now.floor;
         if (late && !place_late_row(scan, &candidate)) continue;
-        push_candidate(&now.batch, candidate, state->context);
+        now.batch.count++;
     }
     sort_candidates(&now.batch);
     make_ready(&now, merges ? 0 : now.batch.count);

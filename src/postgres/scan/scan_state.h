@@ -75,7 +75,7 @@ struct Progress {
     bool enough;       // note_passing()
     uint32 searches;   // number of searches
     uint64 emitted;    // number of rows emitted
-    uint64 offered;    // number of rows offered, counted for a filter
+    uint64 offered;    // number of rows offered and described, counted for a filter
 };
 
 struct IncludedReturn;
@@ -86,7 +86,9 @@ struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
     LimitHint hint;
+    const MethodDescription* method;  // of the index
     KeyType key;
+    int query_length;          // of the index (query_value.h)
     HeapReader* heap;          // opened when needed
     IncludedReturn* included;  // null unless this is an index-only scan
     UnplacedRows* unplaced;    // null until the first one is asked for

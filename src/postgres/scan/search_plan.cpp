@@ -1,7 +1,6 @@
 // Plans searches by the index's calibration.
 #include "postgres/scan/search_plan.h"
 
-#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/settings.h"
@@ -40,12 +39,12 @@ uint64 count_placed(const IndexState& state)
 }
 
 // Whether the search misses no row, by the settings of the request and those of the session that it will get.
-bool is_planned_complete(Relation index, const SearchRequest& request)
+bool is_planned_complete(const MethodDescription& method, ElementType element, const SearchRequest& request)
 {
-    if (!may_end_early(index)) return is_complete(index);
+    if (!may_end_early(method, element)) return method.complete.has(element);
     ParameterList settings = request.settings;
-    add_method_settings(access_method_of(index), index_element_type(index), &settings);
-    return is_complete(index, settings);
+    add_method_settings(method, element, &settings);
+    return is_complete(method, element, settings);
 }
 
 }  // namespace
@@ -73,7 +72,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
 {
     const MethodDescription& method = access_method_of(index);
     const ResultPromise promise = promise_of(state);
-    if (!has_rungs(is_planned_complete(index, *request), promise.kind))
+    if (!has_rungs(is_planned_complete(method, state.meta.shape.element, *request), promise.kind))
         return plan_normal_search(index, state, wanted, request);
     const bool overridden = add_method_settings(method, state.meta.shape.element, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
@@ -96,10 +95,10 @@ bool reads_to_end(Relation index, const IndexState& state, uint64 rows)
 {
     constexpr uint64 most_approximate = rung_ends[max_rungs - 1];  // recall is measured up to it
     const uint64 placed = count_placed(state);
+    if (rows == 0 || rows < placed / 2 || (rows < placed && rows <= most_approximate)) return false;
+    if (placed > most_approximate) return true;
     ParameterList settings;
-    const bool overridden = add_method_settings(access_method_of(index), state.meta.shape.element, &settings);
-    if (rows == 0 || (placed <= most_approximate && !overridden)) return false;
-    return rows >= placed || (rows > most_approximate && rows >= placed / 2);
+    return add_method_settings(access_method_of(index), state.meta.shape.element, &settings);
 }
 
 }  // namespace pgwarp

@@ -1,6 +1,8 @@
 // The engine's reply to a search with one query, and the bounds of distances that its results give.
 #pragma once
 
+#include <cmath>
+
 #include "postgres/client/request_result.h"
 
 namespace pgwarp
@@ -8,15 +10,18 @@ namespace pgwarp
 
 // The results of a search with one query.
 struct SearchResults {
-    SearchReply header;
+    const SearchReply* header;
     uint32 count;
     const Result* results;
     const uint64* places;  // of the results (place_source_shift), or null
     uint32 dropped;        // results left out because they don't pass the scan's filter
     uint32 passing;        // results that are known to pass it
 };
-// Parses a reply to a search with one query. The results are a palloc'ed copy. Raises an error for a malformed reply.
+// Parses a reply to a search with one query. Header and results are a palloc'ed copy. Raises an error for a malformed
+// reply.
 SearchResults read_search_reply(const EngineReply& reply);
+// Frees that copy.
+void free_search_reply(const SearchResults& results);
 
 // What searches with predicates told, for EXPLAIN.
 struct KeyedSearches {
@@ -36,7 +41,13 @@ struct DistanceBounds {
     double lower;
     double upper;
 };
+inline constexpr double rounding_slack = 1e-11;  // relative rounding error of bounds
 // The bounds of a result's distance. bound_width is the reply's.
-DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width);
+inline DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width)
+{
+    const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
+    const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
+    return {result.distance - slack, result.distance + bound_width + slack};
+}
 
 }  // namespace pgwarp

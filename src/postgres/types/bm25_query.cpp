@@ -24,7 +24,7 @@ void check_range(const char* name, double value, double least, double most)
 }
 
 // The order of the words; equal lexemes are neighbours.
-bool comes_before(const WeightedLexeme& a, const WeightedLexeme& b)
+bool lexeme_comes_before(const WeightedLexeme& a, const WeightedLexeme& b)
 {
     if (a.term != b.term) return a.term < b.term;
     if (a.length != b.length) return a.length < b.length;
@@ -138,7 +138,7 @@ PartsValue* make_bm25_query(const Bm25Form& form, WeightedLexeme* lexemes, uint3
     StringInfoData text;
     initStringInfo(&text);
     append_text(form, lexemes, count, &text);
-    std::sort(lexemes, lexemes + count, comes_before);
+    std::sort(lexemes, lexemes + count, lexeme_comes_before);
     auto* words = static_cast<uint32*>(palloc(sizeof(uint32) * (bag_query_words + bag_query_term_words * count)));
     const uint32 word_count = write_words(form, lexemes, count, words);
     PartsValue* query = make_parts(words, word_count, text);

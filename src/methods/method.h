@@ -105,8 +105,8 @@ struct SearchBatch {
     std::int64_t effort = 0;  // a value of the schedule of the calibration; 0: none
     RowBitmap dead;
     std::uint64_t dead_version = 0;  // of `dead`, from new_bitmap_version(): equal versions have equal bits; 0: none
-    // Of each query, the predicate that a row must pass to be found; only for searchers that take filters. Empty: all
-    // rows pass.
+    // Of each query, the filter that a row must pass to be found; only for searchers that take filters. Empty: all rows
+    // pass.
     std::span<const RowFilter> filters;
     // The caller ranks the rows: they may come in the order of proposal, and be fewer than k where the settings look at
     // fewer.

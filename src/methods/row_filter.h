@@ -1,9 +1,10 @@
-// The predicate of a query, as a search tests rows by it.
+// The filter of a query, by which a search tests rows: a predicate, or a bitmap of the rows that fail.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "methods/row_bitmap.h"
 #include "protocol/predicates.h"
 
 namespace pgwarp
@@ -15,11 +16,20 @@ struct RowFilter {
     std::size_t columns = 0;
     std::uint64_t passing = 0;            // about the number of rows that pass, dead ones too
     std::span<const std::uint32_t> some;  // rows of that kind from all over the index, from which a search may begin
+    RowBitmap fails = {};                 // rows that fail besides; empty: none
 
-    void prefetch(std::uint64_t row) const { __builtin_prefetch(attributes + row * columns); }
+    bool passes_all() const { return predicate.empty() && fails.empty(); }
+    void prefetch(std::uint64_t row) const
+    {
+        if (predicate.empty()) {
+            __builtin_prefetch(fails.data() + row / 64);
+        } else {
+            __builtin_prefetch(attributes + row * columns);
+        }
+    }
     bool passes(std::uint64_t row) const
     {
-        return predicate.empty() || pgwarp::passes(predicate, attributes + row * columns);
+        return !bit_is_set(fails, row) && (predicate.empty() || pgwarp::passes(predicate, attributes + row * columns));
     }
 };
 

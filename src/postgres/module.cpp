@@ -9,6 +9,7 @@
 #include "postgres/planner/bounded_path.h"
 #include "postgres/planner/index_only_path.h"
 #include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/knn_bitmap_path.h"
 #include "postgres/planner/knn_filter_path.h"
 #include "postgres/planner/knn_partitions_path.h"
 #include "postgres/planner/ordered_path.h"
@@ -37,5 +38,6 @@ void _PG_init(void)
     pgwarp::init_bounded_path();
     pgwarp::init_index_only_path();
     pgwarp::init_knn_filter();  // runs after the hooks that add index paths
+    pgwarp::init_knn_bitmap();
     pgwarp::init_knn_partitions();
 }

@@ -10,6 +10,7 @@
 #include "protocol/predicates.h"
 #include "protocol/rows.h"
 #include "protocol/rungs.h"
+#include "protocol/tid_bitmap.h"
 
 namespace pgwarp
 {
@@ -46,6 +47,7 @@ enum class MessageType : std::uint16_t {
                         // -> SearchIndexesReply
     build_array = 18,   // BuildArrayRequest, data -> acknowledge
     load_prepare = 19,  // MirrorRequest -> acknowledge; readies a complete load, also again after more entries
+    load_tids = 20,     // LoadTidsRequest, u64[count] -> acknowledge
     acknowledge = 32,   // reply without payload (or data of build_read)
     progress = 33,      // ProgressReply; the final reply follows later
     error = 34,         // ErrorReply
@@ -133,6 +135,7 @@ struct SearchRequest {
     std::uint64_t tombstone_version;           // the search uses at least this version
     RowForm form;                              // of the queries, which have no attributes
     PredicateForm predicates;                  // only rows that pass its predicate answer a query
+    std::uint64_t tids;                        // only rows of this bitmap of the connection do; no_tids: of all
     std::uint32_t k;
     std::uint32_t query_count;
     std::uint32_t dimensions;    // floats of a dense query; of lists 0
@@ -155,6 +158,7 @@ enum class SearchStatus : std::uint8_t {
     need_tombstones = 3,  // mirror has have_tombstone_version
     still_loading = 4,    // load_wait_ms passed
     alone = 5,            // of one index among several: it needs a request of its own
+    need_tids = 6,        // the connection has no such bitmap (load_tids)
 };
 
 // The ways in which a search answers queries with predicates, as a set of bits.
@@ -189,8 +193,8 @@ struct SearchReply {
     std::uint8_t on_cuda;
     std::uint8_t has_places;
     float delta_cost;  // of the index: Mirror::delta_cost()
-    // With predicates: rows that pass, of the query with the most; dead ones count. Estimated where a predicate has
-    // several terms and its rows were not compared.
+    // With predicates or a bitmap: rows that pass, of the query with the most; dead ones count. Estimated where a
+    // predicate has several terms and its rows were not compared.
     std::uint64_t passing_rows;
     FilterWays filter_ways;  // of all queries
     std::uint8_t reserved[7];
@@ -315,6 +319,15 @@ struct LoadTombstonesRequest {
     std::uint32_t count;   // words or ordinals
     std::uint8_t final;
     std::uint8_t reserved[7];
+};
+
+// A piece of a bitmap of heap addresses (protocol/tid_bitmap.h). The connection keeps it for searches once it is
+// complete, in the place of the one that was used for the longest time.
+struct LoadTidsRequest {
+    std::uint64_t bitmap;  // the sender's number for it; not no_tids
+    std::uint64_t first;   // words sent before; 0 begins anew
+    std::uint32_t count;   // of words that follow
+    std::uint32_t final;   // 1: these are the last
 };
 
 enum class BuildKind : std::uint32_t {

@@ -58,6 +58,11 @@ TEST_P(DeviceFilteredSearches, HoldForEveryPassRate)
     expect_every_pass_rate(device());
 }
 
+TEST_P(DeviceFilteredSearches, FindTheRowsOfABitmap)
+{
+    expect_named(device());
+}
+
 TEST_P(DeviceFilteredSearches, GoOnToTheLastRow)
 {
     expect_every_row(device());

@@ -21,7 +21,7 @@ constexpr MessageType request_types[] = {
     MessageType::load_end,       MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
     MessageType::build_rows,     MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
     MessageType::lease_buffer,   MessageType::return_buffer, MessageType::status,          MessageType::release,
-    MessageType::search_indexes, MessageType::build_array,   MessageType::load_prepare};
+    MessageType::search_indexes, MessageType::build_array,   MessageType::load_prepare,    MessageType::load_tids};
 
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value)
@@ -85,7 +85,9 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
         }
         case MessageType::search:
             if (token % 2 == 0) {
-                append(bytes, search_request(index, 3, 2));
+                SearchRequest search = search_request(index, 3, 2);
+                search.tids = token / 2 % 4;
+                append(bytes, search);
                 for (int i = 0; i < 2; ++i) bytes.insert(bytes.end(), row.begin(), row.end());
             } else {
                 append_filtered_search(bytes, index);
@@ -145,6 +147,11 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             bytes.resize(bytes.size() + 32);
             break;
         }
+        case MessageType::load_tids:
+            append(bytes, LoadTidsRequest{1 + token % 3, 0, 3, 1});
+            for (const std::uint64_t word : {std::uint64_t{1}, 2 | std::uint64_t{1} << 32, std::uint64_t{5}})
+                append(bytes, word);
+            break;
         case MessageType::build_begin: {
             BuildBeginRequest begin{};
             begin.shape = index.shape;
@@ -263,6 +270,9 @@ void decode_any(MessageType type, Bytes payload)
             break;
         case MessageType::load_tombstones:
             decode_load_tombstones(payload);
+            break;
+        case MessageType::load_tids:
+            decode_load_tids(payload);
             break;
         case MessageType::build_array:
             decode_build_array(payload);

@@ -17,6 +17,7 @@
 #include "methods/rows/owned_rows.h"
 #include "methods_fixture.h"
 #include "predicate_fixture.h"
+#include "tid_bitmap_fixture.h"
 
 namespace pgwarp::test
 {
@@ -80,6 +81,15 @@ public:
         bare.attribute_count = 0;
         run_search(settings, {bare, &of_queries}, nullptr, pool, answer);
         return answer;
+    }
+
+    // The addresses of the rows that pass, delta rows and dead ones too.
+    std::shared_ptr<const TidBitmap> tids_of(std::span<const std::uint64_t> predicate) const
+    {
+        std::set<Tid> tids;
+        for (std::size_t row = 0; row < rows(); ++row)
+            if (passes(predicate, attributes(row))) tids.insert(tid_of(row));
+        return std::make_shared<const TidBitmap>(bitmap_of(tids, {}));
     }
 
     bool lives(std::size_t row, std::span<const std::uint64_t> predicate) const

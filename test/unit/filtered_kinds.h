@@ -228,6 +228,39 @@ protected:
         }
         EXPECT_EQ(seen.size(), all);
     }
+
+    static SearchAnswer search_among(Filtered& index, SearchSettings settings, const RowView& queries,
+                                     const Predicate& named, const std::vector<Predicate>& predicates = {})
+    {
+        settings.tids = index.tids_of(named);
+        return index.search(settings, queries, predicates);
+    }
+
+    // Among the rows of a bitmap: as those of its predicate.
+    static void expect_named(const MethodFactory* device)
+    {
+        for (const std::size_t parts : {0, 1, 3}) {
+            const auto index = make(parts == 0 ? 0 : 700, device);
+            if (parts > 0) index->append(parts);
+            for (const bool with_dead : {false, true}) {
+                if (with_dead) {
+                    std::set<std::size_t> dead;
+                    for (std::size_t row = 0; row < index->rows(); row += 3) dead.insert(row);
+                    index->kill(dead, 2);
+                }
+                for (const std::uint64_t below : {1, 3, 30, 300, 1500, 2900, 3000}) {
+                    const Predicate named = Predicate().where(0, 0, below - 1);
+                    const OwnedRows asked = queries(6);
+                    for (const std::uint32_t k : {1U, 10U, 100U}) {
+                        const SearchAnswer answer =
+                            search_among(*index, index->settings(k, k == 10 ? 12 : 0), asked.view(), named);
+                        expect_right(*index, answer, asked.view(), std::vector<Predicate>(6, named), k);
+                        if (HasFatalFailure()) return;
+                    }
+                }
+            }
+        }
+    }
 };
 
 }  // namespace pgwarp::test

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/filter/coded_rows.h"
+
 namespace pgwarp
 {
 
@@ -10,32 +12,6 @@ namespace
 {
 
 constexpr std::size_t sample_step = 64;
-constexpr std::size_t fewest_sorted = 16384;  // rows that a thread sorts at a time
-
-struct CodedRow {
-    std::uint64_t code;
-    std::uint32_t row;
-};
-
-bool operator<(const CodedRow& a, const CodedRow& b)
-{
-    return a.code != b.code ? a.code < b.code : a.row < b.row;
-}
-
-// Sorts pieces, then merges pairs of neighbours until one is left.
-void sort_rows(std::vector<CodedRow>& rows, ThreadPool& pool)
-{
-    std::size_t piece = std::max(fewest_sorted, (rows.size() + pool.threads() - 1) / pool.threads());
-    const auto at = [&](std::size_t place) {
-        return rows.begin() + static_cast<std::ptrdiff_t>(std::min(place, rows.size()));
-    };
-    pool.parallel_for(rows.size(), piece, [&](std::size_t begin, std::size_t end) { std::sort(at(begin), at(end)); });
-    for (; piece < rows.size(); piece *= 2) {
-        pool.parallel_for(rows.size(), 2 * piece, [&](std::size_t begin, std::size_t end) {
-            std::inplace_merge(at(begin), at(begin + piece), at(end));
-        });
-    }
-}
 
 }  // namespace
 

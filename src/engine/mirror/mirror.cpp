@@ -143,6 +143,7 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
     offsets_.resize(rows);
     attributes_.resize(rows * shape.attribute_count);
     filter_ = std::make_unique<FilterIndex>(attributes_, shape.attribute_count, rows);
+    tid_order_ = std::make_unique<TidOrder>(blocks_, offsets_);
     auto first = std::make_shared<MirrorSnapshot>();
     first->dead = std::make_shared<Tombstones>();
     snapshot_ = std::move(first);
@@ -359,7 +360,8 @@ std::uint64_t Mirror::memory_bytes() const
 {
     const auto current = snapshot();
     std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t)) +
-                          attributes_.size() * sizeof(std::uint64_t) + filter_->memory_bytes();
+                          attributes_.size() * sizeof(std::uint64_t) + filter_->memory_bytes() +
+                          tid_order_->memory_bytes();
     for (const DeltaView& log : current->logs) bytes += log.bytes();
     for (const PartView& view : current->parts) bytes += view.part->memory_bytes();
     return bytes + recipe_.shared_bytes.size() + current->dead->bytes();

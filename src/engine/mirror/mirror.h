@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/filter/filter_index.h"
+#include "engine/filter/tid_order.h"
 #include "engine/mirror/delta.h"
 #include "engine/mirror/delta_part.h"
 #include "methods/method.h"
@@ -90,6 +91,8 @@ public:
     std::span<const std::uint64_t> attributes() const { return attributes_; }
     // What is made of them for predicates.
     FilterIndex& filter() { return *filter_; }
+    // The rows by their heap addresses.
+    TidOrder& tid_order() { return *tid_order_; }
     // Estimated values that comparing a row reads: dimensions, or words of a list.
     double row_values() const { return row_values_; }
 
@@ -170,6 +173,7 @@ private:
     std::vector<std::uint16_t> offsets_;
     std::vector<std::uint64_t> attributes_;
     std::unique_ptr<FilterIndex> filter_;
+    std::unique_ptr<TidOrder> tid_order_;
     double row_values_;
     bool finished_ = false;
 

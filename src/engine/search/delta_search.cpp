@@ -44,26 +44,27 @@ private:
     std::size_t at_;
 };
 
-// Whether rows of a chunk, in ascending order, are left out: dead ones, and those that fail a predicate.
+// Whether rows of a chunk, in ascending order, are left out: dead ones, and those that fail a filter.
 class LeftOut
 {
 public:
     LeftOut(const MirrorSnapshot& snapshot, std::uint32_t log, std::uint64_t position, const RowView& rows,
-            std::span<const std::uint64_t> predicate)
-        : dead_(snapshot.dead->log_entries[log], position), position_(position), rows_(rows), predicate_(predicate)
+            const Tid* tids, const DeltaFilter& filter)
+        : dead_(snapshot.dead->log_entries[log], position),
+          position_(position),
+          rows_(rows),
+          tids_(tids),
+          filter_(filter)
     {
     }
-    bool operator()(std::size_t i)
-    {
-        return dead_.is_dead(position_ + i) ||
-               (!predicate_.empty() && !passes(predicate_, rows_.attributes + i * rows_.attribute_count));
-    }
+    bool operator()(std::size_t i) { return dead_.is_dead(position_ + i) || !filter_.passes(rows_, i, tids_[i]); }
 
 private:
     DeadWalk dead_;
     std::uint64_t position_;
     const RowView& rows_;
-    std::span<const std::uint64_t> predicate_;
+    const Tid* tids_;
+    const DeltaFilter& filter_;
 };
 
 // Values of delta rows for one query. Where the index gives lower bounds, these lie half their width below its estimate
@@ -156,10 +157,10 @@ std::vector<Stretch> stretches_of(const Mirror& mirror, const MirrorSnapshot& sn
 
 // Scores of those rows of a stretch that pass; +infinity for the others, and for dead ones.
 void score_passing(const Mirror& mirror, const MirrorSnapshot& snapshot, const Stretch& stretch, const float* query,
-                   std::span<const std::uint64_t> predicate, float* out)
+                   const DeltaFilter& filter, float* out)
 {
     const std::size_t dimensions = mirror.shape().dimensions;
-    LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, predicate);
+    LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, stretch.tids, filter);
     for (std::size_t i = 0; i < stretch.rows.count; ++i) {
         out[i] = std::numeric_limits<float>::infinity();
         if (left_out(i)) continue;
@@ -240,9 +241,9 @@ namespace
 
 // Adds the live rows of a stretch that pass, with their values.
 void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const Values& values,
-                  std::span<const std::uint64_t> predicate, std::vector<Found>& found)
+                  const DeltaFilter& filter, std::vector<Found>& found)
 {
-    values.take(stretch.rows, LeftOut(snapshot, stretch.log, stretch.position, stretch.rows, predicate),
+    values.take(stretch.rows, LeftOut(snapshot, stretch.log, stretch.position, stretch.rows, stretch.tids, filter),
                 [&](std::size_t i, double distance) {
                     found.push_back({distance, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
                 });
@@ -258,7 +259,7 @@ Stretch piece_of(const Stretch& stretch, std::size_t first)
 
 // All rows compared by the method: no cheaper score tells the rows that can be left out.
 void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                          std::size_t k, const CancelToken* cancel, std::span<const std::uint64_t> predicate,
+                          std::size_t k, const CancelToken* cancel, const DeltaFilter& filter,
                           std::vector<Found>& found)
 {
     const Values values(mirror, query);
@@ -266,7 +267,7 @@ void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, 
         for (std::size_t first = 0; first < stretch.rows.count;) {
             if (cancel != nullptr) cancel->check();
             const Stretch piece = piece_of(stretch, first);
-            add_compared(snapshot, piece, values, predicate, found);
+            add_compared(snapshot, piece, values, filter, found);
             first += piece.rows.count;
         }
         // Bounds the memory for a delta of any size.
@@ -277,8 +278,8 @@ void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, 
 
 // Dense rows: fast scores leave few candidates, which are ranked by the canonical distance.
 void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
-                      std::size_t k, const CancelToken* cancel, ThreadPool& pool,
-                      std::span<const std::uint64_t> predicate, std::vector<Found>& found)
+                      std::size_t k, const CancelToken* cancel, ThreadPool& pool, const DeltaFilter& filter,
+                      std::vector<Found>& found)
 {
     const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
     const std::size_t dimensions = mirror.shape().dimensions;
@@ -291,13 +292,13 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
         if (cancel != nullptr) cancel->check();
         const Stretch& stretch = stretches[begin];
         float* const out = scores.data() + stretch.number;
-        if (!predicate.empty()) return score_passing(mirror, snapshot, stretch, query.values, predicate, out);
+        if (!filter.empty()) return score_passing(mirror, snapshot, stretch, query.values, filter, out);
         score_stretch(mirror, snapshot, stretch, query.values, out);
     });
     const float limit = farthest_score(scores, k, error_of_scores(mirror, snapshot, which, query.values));
     std::vector<const float*> vectors;
     for (const Stretch& stretch : stretches) {
-        LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, predicate);
+        LeftOut left_out(snapshot, stretch.log, stretch.position, stretch.rows, stretch.tids, filter);
         for (std::size_t i = 0; i < stretch.rows.count; ++i) {
             if (scores[stretch.number + i] > limit || left_out(i)) continue;
             found.push_back({0, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
@@ -312,23 +313,22 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
 
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                   std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found,
-                  std::span<const std::uint64_t> predicate)
+                  const DeltaFilter& filter)
 {
     found.clear();
     const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
     if (rows == 0 || k == 0) return;
     if (mirror.searcher().compares_rows())
-        return search_by_comparison(mirror, snapshot, which, query, k, cancel, predicate, found);
-    search_by_metric(mirror, snapshot, which, query, k, cancel, pool, predicate, found);
+        return search_by_comparison(mirror, snapshot, which, query, k, cancel, filter, found);
+    search_by_metric(mirror, snapshot, which, query, k, cancel, pool, filter, found);
 }
 
-std::uint64_t count_passing(const MirrorSnapshot& snapshot, std::span<const std::uint64_t> predicate)
+std::uint64_t count_passing(const MirrorSnapshot& snapshot, const DeltaFilter& filter)
 {
     std::uint64_t count = 0;
     for (const DeltaView& log : snapshot.logs) {
-        for_each_chunk(log, log.start, [&](std::uint64_t, const Tid*, const RowView& rows) {
-            for (std::size_t i = 0; i < rows.count; ++i)
-                count += passes(predicate, rows.attributes + i * rows.attribute_count) ? 1 : 0;
+        for_each_chunk(log, log.start, [&](std::uint64_t, const Tid* tids, const RowView& rows) {
+            for (std::size_t i = 0; i < rows.count; ++i) count += filter.passes(rows, i, tids[i]) ? 1 : 0;
         });
     }
     return count;
@@ -430,7 +430,7 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
                         const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found,
-                        std::span<const std::uint64_t> predicate)
+                        const DeltaFilter& filter)
 {
     found.clear();
     const Values values(mirror, query);
@@ -442,7 +442,7 @@ void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, co
                                const std::uint64_t ordinal = delta_ordinal(log, position + i);
                                if (is_after(distance, ordinal, cursor)) found.push_back({distance, ordinal, tids[i]});
                            };
-                           values.take(rows, LeftOut(snapshot, log, position, rows, predicate), add);
+                           values.take(rows, LeftOut(snapshot, log, position, rows, tids, filter), add);
                        });
         // Bounds the memory for a delta of any size.
         if (found.size() > 4 * k) keep_nearest(found, k);

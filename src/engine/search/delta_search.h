@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/filter/tid_bitmap.h"
 #include "engine/mirror/mirror.h"
 
 namespace pgwarp
@@ -48,17 +49,30 @@ inline double bound_width_of(const Mirror& mirror, const RowView& query)
     return query.values == nullptr ? 0 : mirror.searcher().bound_width(query.values);
 }
 
+// The delta rows that a search may find: those that pass a predicate and have an address of a bitmap, where given.
+struct DeltaFilter {
+    std::span<const std::uint64_t> predicate = {};  // empty: all pass
+    const TidBitmap* tids = nullptr;
+
+    bool empty() const { return predicate.empty() && tids == nullptr; }
+    bool passes(const RowView& rows, std::size_t i, const Tid& tid) const
+    {
+        if (tids != nullptr && !tids->contains(tid)) return false;
+        return predicate.empty() || pgwarp::passes(predicate, rows.attributes + i * rows.attribute_count);
+    }
+};
+
 // Which delta rows are compared one by one: all, or those that no part holds.
 enum class DeltaRows { all, in_no_part };
 
 // Puts the k nearest live rows of those into `found`, sorted, with values of the kind that the searcher gives:
-// distances, or lower bounds of them. With a predicate, of those that pass it.
+// distances, or lower bounds of them.
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                   std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found,
-                  std::span<const std::uint64_t> predicate = {});
+                  const DeltaFilter& filter = {});
 
-// The number of delta rows that pass a predicate, dead ones too.
-std::uint64_t count_passing(const MirrorSnapshot& snapshot, std::span<const std::uint64_t> predicate);
+// The number of delta rows that pass, dead ones too.
+std::uint64_t count_passing(const MirrorSnapshot& snapshot, const DeltaFilter& filter);
 
 // [part][query]: the rows that each part of the snapshot proposes, its k nearest.
 using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;
@@ -77,9 +91,9 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 // Keeps the k nearest, sorted.
 void keep_nearest(std::vector<Found>& found, std::size_t k);
 
-// The k nearest of all delta rows after the cursor, or of those that pass a predicate.
+// The k nearest of the delta rows after the cursor.
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
                         const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found,
-                        std::span<const std::uint64_t> predicate = {});
+                        const DeltaFilter& filter = {});
 
 }  // namespace pgwarp

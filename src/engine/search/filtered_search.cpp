@@ -20,6 +20,8 @@ constexpr double test_cost = 100;    // of a row by a predicate, where rows come
 constexpr double mark_cost = 20;     // of a row in a bitmap
 constexpr double gather_cost = 400;  // of reading a row that was not read before, beside comparing it
 constexpr double order_cost = 2000;  // of a row in the order of a column
+constexpr double page_cost = 1000;   // of finding the rows of a page of a bitmap
+constexpr double place_cost = 40;    // of a row in the order of addresses
 // Of rows that pass, from which on a search without filters finds enough of them; and what tells whether these are as
 // many near a query as anywhere.
 constexpr double least_searched_rate = .1;
@@ -101,11 +103,6 @@ bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms
     return costs.compare <= costs.search;
 }
 
-std::size_t terms_of(std::span<const std::uint64_t> predicate)
-{
-    return predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
-}
-
 SearchBatch first_query(const SearchBatch& batch)
 {
     SearchBatch one = batch;
@@ -116,8 +113,8 @@ SearchBatch first_query(const SearchBatch& batch)
 }  // namespace
 
 FilteredSearch::FilteredSearch(Mirror& mirror, const MirrorSnapshot& snapshot, const QueryPredicates& predicates,
-                               const SearchBatch& batch, ThreadPool& pool)
-    : mirror_(mirror), snapshot_(snapshot), batch_(batch), pool_(pool)
+                               const TidBitmap* tids, const SearchBatch& batch, ThreadPool& pool)
+    : mirror_(mirror), snapshot_(snapshot), tids_(tids), batch_(batch), pool_(pool)
 {
     make_groups(predicates);
 }
@@ -133,13 +130,48 @@ void FilteredSearch::make_groups(const QueryPredicates& predicates)
         group_of_.push_back(number->second);
     }
     pool_.parallel_for(groups_.size(), 4, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            Group& group = groups_[i];
-            group.count = mirror_.filter().count(group.predicate, pool_);
-            group.passing_rows = group.count.rows;
-            if (!group.predicate.empty()) group.delta_rows = count_passing(snapshot_, group.predicate);
-        }
+        for (std::size_t i = begin; i < end; ++i) count_group(groups_[i]);
     });
+}
+
+void FilteredSearch::count_group(Group& group)
+{
+    if (tids_ != nullptr) group.named = name_rows(group.predicate);
+    group.count = group.named != nullptr ? group.named->count() : mirror_.filter().count(group.predicate, pool_);
+    group.passing_rows = group.count.rows;
+    if (!group.takes_all()) group.delta_rows = count_passing(snapshot_, {group.predicate, tids_});
+}
+
+// The rows with an address of the bitmap that pass a predicate.
+std::unique_ptr<NamedRows> FilteredSearch::name_rows(std::span<const std::uint64_t> predicate)
+{
+    std::vector<std::uint32_t> rows = mirror_.tid_order().rows_of(*tids_, pool_);
+    const FilterIndex& index = mirror_.filter();
+    if (!predicate.empty()) {
+        std::erase_if(
+            rows, [&](std::uint32_t row) { return !passes(predicate, index.attributes() + row * index.columns()); });
+    }
+    return std::make_unique<NamedRows>(std::move(rows), mirror_.rows());
+}
+
+std::shared_ptr<const PassingRows> FilteredSearch::passing_of(const Group& group)
+{
+    return group.named != nullptr ? group.named->passing() : mirror_.filter().passing(group.predicate, pool_);
+}
+
+std::shared_ptr<const FailingRows> FilteredSearch::failing_of(const Group& group)
+{
+    if (group.named != nullptr) return group.named->failing(batch_.dead);
+    return mirror_.filter().failing(group.predicate, batch_.dead, batch_.dead_version, pool_);
+}
+
+// By which rows are tested one by one; the group outlives it.
+RowFilter FilteredSearch::filter_of(const Group& group)
+{
+    const FilterIndex& index = mirror_.filter();
+    if (group.named == nullptr)
+        return {group.predicate, index.attributes(), index.columns(), group.count.rows, group.count.some};
+    return {{}, nullptr, 0, group.count.rows, group.count.some, failing_of(group)->bits};
 }
 
 void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& results)
@@ -152,8 +184,8 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
     searched_.clear();
     std::vector<Task> tasks;
     for (Group& group : groups_) {
-        const bool compared = !group.predicate.empty() && !searches_all &&
-                              is_compared(mirror_, group.count, terms_of(group.predicate), first_query(batch));
+        const bool compared =
+            !group.takes_all() && !searches_all && is_compared(mirror_, group.count, group.terms(), first_query(batch));
         if (compared) {
             tasks.push_back({&group, group.queries});
         } else {
@@ -163,7 +195,7 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
     if (may_miss(mirror_.searcher()) && !searches_all) take_far_queries(batch, tasks);
     if (!searched_.empty()) {
         for (Task& task : searched_)
-            if (!task.group->predicate.empty()) task.group->ways = task.group->ways | FilterWays::searched;
+            if (!task.group->takes_all()) task.group->ways = task.group->ways | FilterWays::searched;
         mirror_.searcher().takes_filters() ? search_with_filters(batch, results) : search_by_groups(batch, results);
         if (!may_find_few(batch) && !mirror_.searcher().finds_all()) {
             std::vector<Task> more = unfinished(batch, results);
@@ -205,17 +237,16 @@ void FilteredSearch::take_far_queries(const SearchBatch& batch, std::vector<Task
     picked.proposals_will_do = true;
     Results near(numbers.size());
     mirror_.searcher().search(picked, near, pool_);
-    const FilterIndex& index = mirror_.filter();
     for (Task& task : searched_) {
-        if (task.group->predicate.empty()) continue;
+        if (task.group->takes_all()) continue;
+        const RowFilter filter = filter_of(*task.group);
         const auto is_near = [&](std::uint32_t q) {
             const auto at = std::lower_bound(numbers.begin(), numbers.end(), q) - numbers.begin();
             const std::vector<RowResult>& rows = near[static_cast<std::size_t>(at)];
             const double expected = static_cast<double>(task.group->count.rows) * static_cast<double>(rows.size()) /
                                     static_cast<double>(mirror_.rows());
-            const auto passed = std::count_if(rows.begin(), rows.end(), [&](const RowResult& row) {
-                return passes(task.group->predicate, index.attributes() + row.row * index.columns());
-            });
+            const auto passed =
+                std::count_if(rows.begin(), rows.end(), [&](const RowResult& row) { return filter.passes(row.row); });
             return expected < fewest_expected || far_factor * static_cast<double>(passed) >= expected;
         };
         const auto others = std::stable_partition(task.queries.begin(), task.queries.end(), is_near);
@@ -229,12 +260,8 @@ void FilteredSearch::take_far_queries(const SearchBatch& batch, std::vector<Task
 void FilteredSearch::search_with_filters(const SearchBatch& batch, Results& results)
 {
     const Numbers numbers = numbers_of(searched_);
-    const FilterIndex& index = mirror_.filter();
     std::vector<RowFilter> filters;
-    for (const std::uint32_t q : numbers) {
-        const Group& group = groups_[group_of_[q]];
-        filters.push_back({group.predicate, index.attributes(), index.columns(), group.count.rows, group.count.some});
-    }
+    for (const std::uint32_t q : numbers) filters.push_back(filter_of(groups_[group_of_[q]]));
     OwnedRows memory;
     SearchBatch picked = pick(batch, numbers, memory);
     picked.filters = filters;
@@ -251,8 +278,8 @@ void FilteredSearch::search_by_groups(const SearchBatch& batch, Results& results
         OwnedRows memory;
         SearchBatch picked = pick(batch, task.queries, memory);
         std::shared_ptr<const FailingRows> failing;
-        if (!group.predicate.empty()) {
-            failing = mirror_.filter().failing(group.predicate, batch.dead, batch.dead_version, pool_);
+        if (!group.takes_all()) {
+            failing = failing_of(group);
             picked.dead = failing->bits;
             picked.dead_version = failing->version;
             const double rate = static_cast<double>(failing->live) / std::max(static_cast<double>(mirror_.rows()), 1.0);
@@ -273,7 +300,7 @@ std::vector<FilteredSearch::Task> FilteredSearch::unfinished(const SearchBatch& 
     std::vector<Task> tasks;
     for (const Task& searched : searched_) {
         Group* const group = searched.group;
-        if (group->predicate.empty()) continue;
+        if (group->takes_all()) continue;
         const std::uint64_t wanted = group->count.exact ? std::min<std::uint64_t>(batch.k, group->count.rows) : batch.k;
         Task task{group, {}};
         for (const std::uint32_t q : searched.queries)
@@ -301,9 +328,7 @@ void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& af
                                    Results& results)
 {
     std::vector<std::shared_ptr<const PassingRows>> lists(tasks.size());
-    pool_.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
-        lists[i] = mirror_.filter().passing(tasks[i].group->predicate, pool_);
-    });
+    pool_.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) { lists[i] = passing_of(*tasks[i].group); });
     std::vector<RowList> list_of(batch.count);
     for (std::size_t i = 0; i < tasks.size(); ++i) {
         Group& group = *tasks[i].group;
@@ -329,7 +354,7 @@ void FilteredSearch::scan(const SearchBatch& batch, const RowResult& after, std:
     ThreadPool& threads = mirror_.on_cuda() ? caller_alone() : pool_;
     threads.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
         const Group& group = *tasks[i].group;
-        const auto failing = mirror_.filter().failing(group.predicate, batch.dead, batch.dead_version, pool_);
+        const auto failing = failing_of(group);
         threads.parallel_for(tasks[i].queries.size(), 1, [&](std::size_t at, std::size_t) {
             const std::uint32_t q = tasks[i].queries[at];
             OwnedRows memory;
@@ -346,7 +371,7 @@ void FilteredSearch::search_delta(std::uint32_t k, std::vector<std::vector<Found
     pool_.parallel_for(batch_.count, filtered_delta_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             pgwarp::search_delta(mirror_, snapshot_, DeltaRows::all, query_of(mirror_, batch_, q), k, batch_.cancel,
-                                 pool_, found[q], groups_[group_of_[q]].predicate);
+                                 pool_, found[q], {groups_[group_of_[q]].predicate, tids_});
         }
     });
 }
@@ -356,7 +381,7 @@ std::vector<FilterOutcome> FilteredSearch::outcomes() const
     std::vector<FilterOutcome> outcomes;
     for (const std::uint32_t group : group_of_) {
         const Group& own = groups_[group];
-        if (own.predicate.empty()) {
+        if (own.takes_all()) {
             outcomes.emplace_back();
         } else {
             outcomes.push_back({own.passing_rows + own.delta_rows, own.ways});
@@ -369,10 +394,22 @@ double filtered_cost(Mirror& mirror, std::span<const std::uint64_t> predicate, c
 {
     FilterIndex& filter = mirror.filter();
     const double all = static_cast<double>(mirror.rows());
-    if (!filter.is_ready(predicate)) return order_cost * all * static_cast<double>(terms_of(predicate));
+    const auto terms = predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
+    if (!filter.is_ready(predicate)) return order_cost * all * static_cast<double>(terms);
     const PassCount count = filter.count(predicate, caller_alone());
-    const WayCosts costs = costs_of(mirror, count, terms_of(predicate), query);
-    return is_compared(mirror, count, terms_of(predicate), query) ? costs.compare : costs.search;
+    const WayCosts costs = costs_of(mirror, count, terms, query);
+    return is_compared(mirror, count, terms, query) ? costs.compare : costs.search;
+}
+
+double named_cost(Mirror& mirror, const TidBitmap& tids, const SearchBatch& query)
+{
+    TidOrder& order = mirror.tid_order();
+    const double ordering = order.is_ready() ? 0 : place_cost * static_cast<double>(mirror.rows());
+    const double listing = page_cost * static_cast<double>(tids.pages());
+    PassCount count;
+    count.rows = count.listed = order.estimate(tids);
+    const WayCosts costs = costs_of(mirror, count, 0, query);
+    return ordering + listing + (is_compared(mirror, count, 0, query) ? costs.compare : costs.search);
 }
 
 }  // namespace pgwarp

@@ -65,7 +65,7 @@ std::uint32_t row_cursor(const SearchCursor& cursor)
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 {
     return a.mirror == b.mirror && a.mode == SearchMode::normal && b.mode == SearchMode::normal && a.k == b.k &&
-           a.effort == b.effort && same_rungs(a, b) && same_parameters(a.parameters, b.parameters);
+           a.effort == b.effort && a.tids == b.tids && same_rungs(a, b) && same_parameters(a.parameters, b.parameters);
 }
 
 FilterOutcome filtered_of(const SearchAnswer& answer, std::size_t first, std::size_t count)
@@ -123,10 +123,9 @@ double estimate_cost(const SearchSettings& settings, const SearchQueries& querie
         return 2.0 * values * static_cast<double>(mirror.rows() + snapshot->delta_rows());
     }
     const SearchBatch batch = make_batch(settings, query, nullptr);
-    if (queries.predicates != nullptr) {
-        return 2.0 * values * static_cast<double>(snapshot->delta_rows()) +
-               costliest_predicate(mirror, *queries.predicates, batch);
-    }
+    const double delta = 2.0 * values * static_cast<double>(snapshot->delta_rows());
+    if (settings.tids != nullptr) return delta + named_cost(mirror, *settings.tids, batch);
+    if (queries.predicates != nullptr) return delta + costliest_predicate(mirror, *queries.predicates, batch);
     double cost = 2.0 * values * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
     for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
     return cost;
@@ -361,9 +360,9 @@ void search_continuation(const SearchSettings& settings, const MirrorSnapshot& s
     } else {
         mirror.searcher().search_exact(batch, after.distance, after.row, work.rows[0], pool);
     }
-    const auto predicate = filtered != nullptr ? queries.predicates->of(0) : std::span<const std::uint64_t>();
-    search_delta_after(mirror, snapshot, queries.rows, settings.k, settings.after, batch.cancel, work.delta[0],
-                       predicate);
+    DeltaFilter filter = {{}, settings.tids.get()};
+    if (queries.predicates != nullptr) filter.predicate = queries.predicates->of(0);
+    search_delta_after(mirror, snapshot, queries.rows, settings.k, settings.after, batch.cancel, work.delta[0], filter);
 }
 
 void answer_batch(const SearchSettings& settings, const SearchQueries& asked, const CancelToken* cancel,
@@ -382,7 +381,10 @@ void answer_batch(const SearchSettings& settings, const SearchQueries& asked, co
     work.rows.resize(count);
     for (auto& rows : work.rows) rows.clear();
     std::optional<FilteredSearch> filtered;
-    if (asked.predicates != nullptr) filtered.emplace(mirror, snapshot, *asked.predicates, batch, pool);
+    static const QueryPredicates none;
+    const QueryPredicates& predicates = asked.predicates != nullptr ? *asked.predicates : none;
+    if (asked.predicates != nullptr || settings.tids != nullptr)
+        filtered.emplace(mirror, snapshot, predicates, settings.tids.get(), batch, pool);
     FilteredSearch* const filters = filtered ? &*filtered : nullptr;
     if (settings.mode == SearchMode::continuation) {
         search_continuation(settings, snapshot, batch, asked, filters, pool, work);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/filter/query_predicates.h"
+#include "engine/filter/tid_bitmap.h"
 #include "engine/mirror/mirror.h"
 
 namespace pgwarp
@@ -23,7 +24,8 @@ struct SearchSettings {
     ParameterList parameters;
     SearchMode mode = SearchMode::normal;
     SearchCursor after{};
-    bool want_places = false;  // may differ within a batch
+    bool want_places = false;               // may differ within a batch
+    std::shared_ptr<const TidBitmap> tids;  // only rows that have one of these addresses; null: all rows
 };
 // Continuations never share a batch: each has its own cursor.
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b);
@@ -39,7 +41,7 @@ struct SearchQueries {
     const QueryPredicates* predicates;
 };
 
-// How a query with a predicate was answered.
+// How a query with a predicate or a bitmap was answered.
 struct FilterOutcome {
     std::uint64_t passing_rows = 0;  // as in SearchReply
     FilterWays ways = FilterWays::none;

@@ -13,6 +13,7 @@
 #include "engine/server/busy_poll.h"
 #include "engine/server/file_descriptor.h"
 #include "engine/server/frame.h"
+#include "engine/server/sent_bitmaps.h"
 #include "engine/server/transfer_buffers.h"
 
 namespace pgwarp
@@ -59,6 +60,7 @@ public:
     std::uint32_t events = 0;     // epoll's mask; 0: not registered
     ConnectionPace pace;
     StagedTombstones staged;
+    SentBitmaps bitmaps;
     std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // queued ones, by next_search
     std::uint64_t next_search = 0;
 

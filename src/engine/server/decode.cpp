@@ -218,6 +218,7 @@ SearchMessage decode_search(Bytes payload)
     require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.query_count >= 1, "search without queries");
     require(request.mode == SearchMode::normal || request.query_count == 1, "search of several queries by one's mode");
+    require(request.mode != SearchMode::term_counts || request.tids == no_tids, "count of terms with a bitmap");
     require(request.mode == SearchMode::normal || request.earlier_count == 0,
             "search with rungs by a mode without them");
     check_rungs(request.earlier_count, request.earlier, request.k);
@@ -293,6 +294,20 @@ LoadTombstonesMessage decode_load_tombstones(Bytes payload)
     require(rest.size() == std::uint64_t{message.request.count} * sizeof(std::uint64_t),
             "tombstones of a wrong length");
     message.values = as_array<std::uint64_t>(rest);
+    return message;
+}
+
+LoadTidsMessage decode_load_tids(Bytes payload)
+{
+    LoadTidsMessage message{front<LoadTidsRequest>(payload), {}};
+    const LoadTidsRequest& request = message.request;
+    require(request.bitmap != no_tids, "bitmap without a number");
+    require(request.final <= 1, "unknown wish in a bitmap");
+    require(request.first <= max_tid_bitmap_words && request.count <= max_tid_bitmap_words - request.first,
+            "bitmap too long");
+    const Bytes rest = payload.subspan(sizeof(LoadTidsRequest));
+    require(rest.size() == std::uint64_t{request.count} * sizeof(std::uint64_t), "bitmap of a wrong length");
+    message.words = as_array<std::uint64_t>(rest);
     return message;
 }
 

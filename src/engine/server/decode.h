@@ -71,6 +71,12 @@ struct LoadTombstonesMessage {
 };
 LoadTombstonesMessage decode_load_tombstones(Bytes payload);
 
+struct LoadTidsMessage {
+    LoadTidsRequest request;
+    std::span<const std::uint64_t> words;
+};
+LoadTidsMessage decode_load_tids(Bytes payload);
+
 struct BuildRowsMessage {
     BuildRowsRequest request;
     RowBlock block;  // dense rows in a buffer have width 0 here: the build knows it

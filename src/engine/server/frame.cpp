@@ -37,6 +37,8 @@ std::optional<PayloadLimits> payload_limits(MessageType type)
             return PayloadLimits{sizeof(LoadDeltaRequest), most};
         case MessageType::load_tombstones:
             return PayloadLimits{sizeof(LoadTombstonesRequest), most};
+        case MessageType::load_tids:
+            return PayloadLimits{sizeof(LoadTidsRequest), most};
         case MessageType::build_begin:
             return PayloadLimits{sizeof(BuildBeginRequest), sizeof(BuildBeginRequest)};
         case MessageType::build_rows:

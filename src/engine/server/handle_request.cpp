@@ -53,6 +53,8 @@ void handle_request(IoThread& thread, const Request& request)
             return handle_load_delta(thread, request);
         case MessageType::load_tombstones:
             return handle_load_tombstones(thread, request);
+        case MessageType::load_tids:
+            return handle_load_tids(thread, request);
         case MessageType::build_begin:
             return handle_build_begin(thread, request);
         case MessageType::build_rows:

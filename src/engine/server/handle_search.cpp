@@ -64,7 +64,7 @@ std::vector<std::uint64_t> count_body(const TermCounts& counts)
 }
 
 void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
-                   std::shared_ptr<Mirror> mirror)
+                   std::shared_ptr<Mirror> mirror, std::shared_ptr<const TidBitmap> tids)
 {
     const SearchRequest& search = message.request;
     RoundSearch accepted;
@@ -80,6 +80,7 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.mode = search.mode;
     accepted.settings.after = search.after;
     accepted.settings.want_places = search.want_places != 0;
+    accepted.settings.tids = std::move(tids);
     accepted.queries = OwnedRows(message.queries);
     accepted.predicates = QueryPredicates(message.predicates, search.query_count);
     accepted.count = search.query_count;
@@ -131,7 +132,12 @@ void handle_search(IoThread& thread, const Request& request)
     if (status != SearchStatus::answered) return reply_status(thread, request, status, snapshot.get());
     if (search.mode == SearchMode::term_counts)
         return thread.start_term_counts(request, found.mirror, snapshot, message.queries);
-    accept_search(thread, request, message, found.mirror);
+    std::shared_ptr<const TidBitmap> tids;
+    if (search.tids != no_tids) {
+        tids = request.connection->bitmaps.find(search.tids);
+        if (tids == nullptr) return reply_status(thread, request, SearchStatus::need_tids, snapshot.get());
+    }
+    accept_search(thread, request, message, found.mirror, std::move(tids));
 }
 
 void IoThread::start_term_counts(const Request& request, std::shared_ptr<Mirror> mirror,

@@ -27,6 +27,7 @@ void handle_load_prepare(IoThread& thread, const Request& request);
 void handle_load_end(IoThread& thread, const Request& request);
 void handle_load_delta(IoThread& thread, const Request& request);
 void handle_load_tombstones(IoThread& thread, const Request& request);
+void handle_load_tids(IoThread& thread, const Request& request);
 
 void handle_build_begin(IoThread& thread, const Request& request);
 void handle_build_rows(IoThread& thread, const Request& request);

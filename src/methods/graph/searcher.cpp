@@ -241,7 +241,7 @@ bool GraphSearcher::find(const SearchBatch& batch, std::size_t number, const Dea
     thread_local TraversalScratch scratch;
     const DeadRows dead_rows{batch.dead, dead.linked, dead.alive};
     const StoredScorer scorer(*stored_, query);
-    if (!batch.filters.empty() && !batch.filters[number].predicate.empty()) {
+    if (!batch.filters.empty() && !batch.filters[number].passes_all()) {
         const RowFilter& filter = batch.filters[number];
         const std::size_t most = std::max<std::size_t>(filter.passing, seeds_.size());
         const double rate = static_cast<double>(filter.passing) / static_cast<double>(rows_);

@@ -289,7 +289,7 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
     SearchBatch unfiltered = batch;
     unfiltered.filters = {};
     for_queries(batch, pool, [&](std::size_t q) {
-        const bool filtered = !batch.filters.empty() && !batch.filters[q].predicate.empty();
+        const bool filtered = !batch.filters.empty() && !batch.filters[q].passes_all();
         results[q] = filtered ? search_filtered(batch, q) : search_one(unfiltered, q, pool);
     });
 }

@@ -92,21 +92,6 @@ bool compares_distance(const RestrictInfo* clause, const Node* distance)
     return false;
 }
 
-// The share of the index's rows that pass the search keys of a path. IS [NOT] NULL of the column that orders the path
-// counts as a filter above the scan.
-double share_of_keys(PlannerInfo* root, const IndexPath* path)
-{
-    const int vector = vector_column(path->indexinfo);
-    List* quals = NIL;
-    ListCell* cell;
-    foreach (cell, path->indexclauses) {
-        const auto* clause = lfirst_node(IndexClause, cell);
-        if (clause->indexcol != vector) quals = list_concat(quals, clause->indexquals);
-    }
-    if (quals == NIL) return 1.0;
-    return clauselist_selectivity(root, quals, static_cast<int>(path->indexinfo->rel->relid), JOIN_INNER, nullptr);
-}
-
 // The share of the nearest rows with passing keys that pass the filter. A bound of the distance and IS NOT NULL of the
 // key drop none of these, so they are left out.
 double pass_rate(PlannerInfo* root, const IndexPath* path, double keyed)
@@ -183,6 +168,19 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
 
 }  // namespace
 
+double share_of_keys(PlannerInfo* root, const IndexPath* path)
+{
+    const int vector = vector_column(path->indexinfo);
+    List* quals = NIL;
+    ListCell* cell;
+    foreach (cell, path->indexclauses) {
+        const auto* clause = lfirst_node(IndexClause, cell);
+        if (clause->indexcol != vector) quals = list_concat(quals, clause->indexquals);
+    }
+    if (quals == NIL) return 1.0;
+    return clauselist_selectivity(root, quals, static_cast<int>(path->indexinfo->rel->relid), JOIN_INNER, nullptr);
+}
+
 bool is_forbidden_path(const IndexPath* path)
 {
     return path->indextotalcost >= forbidden_cost;
@@ -195,6 +193,17 @@ bool is_key_not_null(const RestrictInfo* info, const Node* distance)
     // PostgreSQL puts the key on the left of an index's ORDER BY.
     return test->nulltesttype == IS_NOT_NULL &&
            equal(test->arg, linitial(reinterpret_cast<const OpExpr*>(distance)->args));
+}
+
+PartCost cost_among_rows(PlannerInfo* root, const IndexPath* path, double share, double passing)
+{
+    const double rows = Max(1.0, path->indexinfo->tuples * share);
+    passing = Min(rows, Max(1.0, passing));
+    const Taken taken = taken_rows(root, passing);
+    const double fetched = Max(1.0, taken.rows * rows / passing);
+    const Cost search = search_cost(root, *find_access_method(path->indexinfo), path, fetched, share);
+    const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost);
+    return {search, (fetch_cost(root, path, fetched) + handing_on) / taken.share, fetched / taken.share};
 }
 
 void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,

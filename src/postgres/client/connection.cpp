@@ -316,7 +316,9 @@ RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, in
         turn_fault_point();
         close_engine();
         open_engine();
-        result = try_request(type, pieces, piece_count, options);
+        const bool equipped = options.equip == nullptr || options.equip(options.equip_state);
+        result.outcome = RequestOutcome::unsent;
+        if (equipped) result = try_request(type, pieces, piece_count, options);
     }
     PG_FINALLY();
     {

@@ -45,6 +45,9 @@ struct RequestOptions {
     ProgressCallback progress = nullptr;
     void* progress_state = nullptr;
     TimestampTz deadline = 0;  // after this time the connection counts as lost; 0: none
+    // Sends what the request needs of its connection; called by try_request_alone(). False: the request is not sent.
+    bool (*equip)(const void* state) = nullptr;
+    const void* equip_state = nullptr;
 };
 
 // Sends one request on the open connection and waits for its reply. The connection is closed on `unsent`, on `lost` and

@@ -6,6 +6,7 @@
 #include "postgres/client/mirror_load.h"
 #include "postgres/client/quarantine.h"
 #include "postgres/client/remembered_indexes.h"
+#include "postgres/client/tid_push.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -31,14 +32,24 @@ struct SearchRun {
     int load_deaths;
 };
 
+bool send_tids_again(const void* tids)
+{
+    return send_tids(*static_cast<const SearchTids*>(tids)) == LoadOutcome::done;
+}
+
 RequestResult send_search(SearchRun* run)
 {
     SearchRequest* request = run->request;
     address_request(run->index, run->state, request);
     RequestPiece pieces[most_search_pieces];
     const int count = search_pieces(request, run->queries, run->predicates, pieces);
-    if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, count);
-    return try_request(MessageType::search, pieces, count);
+    if (run->search_deaths == 0) return try_request(MessageType::search, pieces, count);
+    RequestOptions options;
+    if (run->predicates.tids != nullptr) {
+        options.equip = send_tids_again;
+        options.equip_state = run->predicates.tids;
+    }
+    return try_request_alone(MessageType::search, pieces, count, options);
 }
 
 // The engine ended during this search. The first time another session's request may be the cause; the second time this
@@ -119,6 +130,9 @@ void supply(SearchRun* run, const SearchReply& reply)
             break;
         case SearchStatus::need_tombstones:
             if (same) note_load(run, send_tombstones(run->index, now));
+            break;
+        case SearchStatus::need_tids:
+            note_load(run, send_tids(*run->predicates.tids));
             break;
         case SearchStatus::still_loading:
             raise_still_loading(run);

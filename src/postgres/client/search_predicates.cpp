@@ -88,6 +88,7 @@ int search_pieces(SearchRequest* request, const RowView& queries, const SearchPr
     static_assert(sizeof(SearchRequest) % sizeof(uint64) == 0);
     describe_queries(queries, request);
     request->predicates = predicates.form;
+    request->tids = predicates.tids != nullptr ? predicates.tids->number : no_tids;
     pieces[0] = {request, sizeof(*request)};
     return 1 + query_pieces(queries, predicates, pieces + 1);
 }

@@ -1,6 +1,7 @@
 // The predicates of a search's queries, as pieces of its request.
 #pragma once
 
+#include "postgres/bitmap/search_tids.h"
 #include "postgres/client/row_pieces.h"
 #include "protocol/predicates.h"
 
@@ -21,7 +22,8 @@ struct QueryPredicate {
 struct SearchPredicates {
     PredicateForm form;
     const uint64* words;
-    const uint32* predicate_of;  // [queries] where there are several predicates
+    const uint32* predicate_of;        // [queries] where there are several predicates
+    const SearchTids* tids = nullptr;  // rows that all queries are for; null: all rows
 };
 
 // One predicate of all queries; without words none.

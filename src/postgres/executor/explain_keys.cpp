@@ -10,11 +10,12 @@ extern "C" {
 namespace pgwarp
 {
 
-void explain_keys(const KeyedSearches& searches, ExplainState* explanation)
+void explain_keys(const KeyedSearches& searches, bool by_bitmap, ExplainState* explanation)
 {
     if (searches.ways == 0) return;
-    ExplainPropertyUInteger("Rows Passing Keys", nullptr, searches.passing_rows, explanation);
-    ExplainPropertyText("Key Search", name_ways(searches.ways), explanation);
+    const char* rows = by_bitmap ? "Rows of Bitmap in Index" : "Rows Passing Keys";
+    ExplainPropertyUInteger(rows, nullptr, searches.passing_rows, explanation);
+    ExplainPropertyText(by_bitmap ? "Bitmap Search" : "Key Search", name_ways(searches.ways), explanation);
 }
 
 }  // namespace pgwarp

@@ -1,4 +1,5 @@
-// EXPLAIN (ANALYZE) of searches with keys: the number of rows that pass, and how the engine searched among them.
+// EXPLAIN (ANALYZE) of searches with keys or a bitmap: the number of rows that pass, and how the engine searched among
+// them.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -12,7 +13,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// Shows what was noted; nothing where no search had keys.
-void explain_keys(const KeyedSearches& searches, ExplainState* explanation);
+// Shows what was noted; nothing where no search had keys or a bitmap.
+void explain_keys(const KeyedSearches& searches, bool by_bitmap, ExplainState* explanation);
 
 }  // namespace pgwarp

@@ -75,7 +75,7 @@ void explain_counts(const KnnBatchState* state, ExplainState* explanation)
     ExplainPropertyUInteger("Cache Hits", nullptr, sum.hits, explanation);
     ExplainPropertyUInteger("Deepened", nullptr, sum.deepened, explanation);
     explain_filtered(state, explanation);
-    if (state->prepared) explain_keys(state->caches[0].counts.keyed, explanation);
+    if (state->prepared) explain_keys(state->caches[0].counts.keyed, false, explanation);
     if (sum.requests == 0) return;
     ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
     if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);

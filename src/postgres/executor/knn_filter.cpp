@@ -8,6 +8,7 @@
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/explain_keys.h"
 #include "postgres/executor/held_rows.h"
+#include "postgres/executor/knn_bitmap.h"
 #include "postgres/executor/knn_filter_plan.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/search_limits.h"
@@ -42,6 +43,9 @@ struct Bound {
 struct KnnFilterState {
     CustomScanState custom;
     PlanState* child;
+    KnnBitmap* bitmap;  // null: any row may pass
+    double pass_rate;   // of rows of the index
+    double rate_among;  // of those in the bitmap
     List* bounds;       // Bound
     bool ends_at_null;  // no row passes whose key is NULL
     LimitHint hint;     // of the node
@@ -98,7 +102,12 @@ void begin(CustomScanState* node, EState* executor, int flags)
     node->ss.ss_currentRelation = reinterpret_cast<::ScanState*>(state->child)->ss_currentRelation;
     const KnnFilterPlan plan = read_knn_filter_plan(scan);
     state->scan.filter = &node->ss.ps;
-    state->scan.pass_rate = plan.pass_rate;
+    state->scan.pass_rate = state->pass_rate = plan.pass_rate;
+    state->rate_among = plan.rate_among;
+    if (plan.bitmap != nullptr) {
+        state->bitmap = begin_knn_bitmap(plan.bitmap, executor, flags);
+        node->custom_ps = lappend(node->custom_ps, plan_of_knn_bitmap(state->bitmap));
+    }
     state->ends_at_null = plan.ends_at_null;
     ListCell* cell;
     foreach (cell, plan.bounds) {
@@ -157,6 +166,17 @@ double find_bound(KnnFilterState* state)
     return least;
 }
 
+// Make the scan search among the rows of the bitmap.
+void take_bitmap(KnnFilterState* state)
+{
+    state->scan.tids = tids_of_knn_bitmap(state->bitmap);
+    state->scan.pass_rate = state->pass_rate;
+    if (state->scan.tids == nullptr) return;
+    const double expected = expected_share(state->bitmap, state->custom.ss.ss_currentRelation);
+    state->scan.pass_rate = Max(state->pass_rate, state->rate_among * expected);
+    if (state->scan.tids->page_count == 0) end_rows(state);
+}
+
 void begin_rows(KnnFilterState* state)
 {
     state->begun = true;
@@ -170,7 +190,11 @@ void begin_rows(KnnFilterState* state)
     state->scan.described = true;
     state->frontier = lowest;
     if (state->wanted == 0 || order_is_relaxed()) let_flow(state);
-    if (std::isnan(state->bound)) end_rows(state);
+    if (std::isnan(state->bound)) {
+        end_rows(state);
+    } else if (state->bitmap != nullptr) {
+        take_bitmap(state);
+    }
 }
 
 // Whether the present row, and so all rows after it, are beyond the bound, or NULL where no NULL passes. Uses the
@@ -359,12 +383,14 @@ void forget_rows(KnnFilterState* state)
     state->search = 0;
     state->scan.passed = 0;
     state->scan.row = {};
+    state->scan.tids = nullptr;
 }
 
 void end(CustomScanState* node)
 {
     forget_rows(state_of(node));
     ExecEndNode(state_of(node)->child);
+    if (state_of(node)->bitmap != nullptr) end_knn_bitmap(state_of(node)->bitmap);
 }
 
 void rescan(CustomScanState* node)
@@ -373,13 +399,18 @@ void rescan(CustomScanState* node)
     forget_rows(state);
     if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
     if (state->child->chgParam == nullptr) ExecReScan(state->child);
+    if (state->bitmap != nullptr) rescan_knn_bitmap(state->bitmap, node->ss.ps.chgParam);
 }
 
 // Show the bounds in EXPLAIN; PostgreSQL shows the filter.
 void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
 {
     const auto* scan = castNode(CustomScan, node->ss.ps.plan);
-    if (explanation->analyze) explain_keys(state_of(node)->scan.keyed, explanation);
+    const KnnFilterState* state = state_of(node);
+    if (explanation->analyze) {
+        if (state->bitmap != nullptr) explain_knn_bitmap(state->bitmap, explanation);
+        explain_keys(state->scan.keyed, state->bitmap != nullptr, explanation);
+    }
     if (scan->custom_exprs == NIL) return;
     List* context = set_deparse_context_plan(explanation->deparse_cxt, node->ss.ps.plan, ancestors);
     const bool prefix = list_length(explanation->rtable) > 1 || explanation->verbose;
@@ -408,12 +439,18 @@ PlanState* scan_below_knn_filter(const PlanState* node)
     return static_cast<PlanState*>(linitial(reinterpret_cast<const CustomScanState*>(node)->custom_ps));
 }
 
+bool has_knn_bitmap(const PlanState* node)
+{
+    return list_length(reinterpret_cast<const CustomScanState*>(node)->custom_ps) > 1;
+}
+
 void limit_knn_filter(PlanState* node, LimitHint* hint)
 {
     KnnFilterState* state = state_of(castNode(CustomScanState, node));
     state->hint = *hint;
     hint->filtered = true;
     hint->filter = &state->scan;
+    if (has_knn_bitmap(node)) hint->partitions = nullptr;
     if (state->bounds != NIL) hint->reading = Reading::some;
 }
 

@@ -13,6 +13,9 @@
 //           Filter: ((kind = 3) AND ((v <-> ...) < ...))
 //           While: ((v <-> ...) < ...)
 //           ->  Index Scan using ... Order By: (v <-> ...)
+//
+// Where another index tells which rows may pass, it has that index's bitmap as a second child (knn_bitmap.h):
+//           ->  Bitmap Index Scan on ... Index Cond: (kind = 3)
 #pragma once
 
 #include "postgres/scan/limit_hint.h"
@@ -30,6 +33,8 @@ extern const CustomScanMethods knn_filter_scan_methods;
 bool is_knn_filter(const PlanState* node);
 // Returns the scan below a KnnFilter.
 PlanState* scan_below_knn_filter(const PlanState* node);
+// Whether the scan searches among the rows of a bitmap: then it searches by itself.
+bool has_knn_bitmap(const PlanState* node);
 // Tells the node about the plan above it, and turns `hint` into the hint for the scan below.
 void limit_knn_filter(PlanState* node, LimitHint* hint);
 

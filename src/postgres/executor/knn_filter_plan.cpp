@@ -13,7 +13,10 @@ KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
         if (IsA(lfirst(cell), OpExpr)) bounds = lappend(bounds, lfirst(cell));
     }
     // A bound is NULL where the distance is.
-    return {bounds, scan->custom_exprs != NIL, floatVal(linitial(scan->custom_private))};
+    const bool has_bitmap = list_length(scan->custom_plans) > 1;
+    return {bounds, scan->custom_exprs != NIL, floatVal(linitial(scan->custom_private)),
+            has_bitmap ? static_cast<Plan*>(lsecond(scan->custom_plans)) : nullptr,
+            has_bitmap ? floatVal(lsecond(scan->custom_private)) : 0};
 }
 
 Expr* bound_value(Node* bound, bool* strict)

@@ -14,6 +14,8 @@ struct KnnFilterPlan {
     List* bounds;       // conditions that bound the distance; rows beyond do not pass
     bool ends_at_null;  // no row passes whose key is NULL
     double pass_rate;   // share of the scan's rows within the bounds that passes
+    Plan* bitmap;       // of the rows that may pass; null: there is none
+    double rate_among;  // share of its rows within the bounds that passes
 };
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan);
 // Returns the value that the distance is compared with, and whether the distance has to be less than it.

@@ -33,9 +33,6 @@ namespace pgwarp
 namespace
 {
 
-// A search in a batch costs about this share of a single search.
-constexpr double batched_share = 0.2;
-
 set_join_pathlist_hook_type batch_previous_hook = nullptr;
 
 // Recognised searches: scans of pgwarp indexes that share one query expression, below the LIMIT of a subquery or within

@@ -10,6 +10,9 @@ extern "C" {
 namespace pgwarp
 {
 
+// A search in a batch costs about this share of a single search.
+inline constexpr double batched_share = 0.2;
+
 // Installs the planner's hook and registers the node. Called by _PG_init.
 void init_knn_batch();
 

@@ -149,6 +149,12 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
 
 const CustomPathMethods filter_path_methods = {"KnnFilter", plan_knn_filter, nullptr};
 
+// The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
+Float* make_rate(double rate)
+{
+    return makeFloat(psprintf("%.9e", rate));
+}
+
 // Rows come nearest first, and rows beyond the bound are never read: so the share of rows that pass refers to rows
 // within the bound.
 CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, List* clauses)
@@ -183,9 +189,24 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     made->path.total_cost = search + rest * Min(1.0, Max(0.0, within));
     // A clause that the index's predicate implies is no filter of its scan.
     List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
-    // The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
-    made->custom_private = list_make3(makeFloat(psprintf("%.9e", passing)), implied, bounds);
+    made->custom_private = list_make3(make_rate(passing), implied, bounds);
     return made;
+}
+
+// Returns the path of the scan below a KnnFilter.
+Path* scan_path(const CustomPath* path)
+{
+    auto* below = static_cast<Path*>(linitial(path->custom_paths));
+    return IsA(below, ProjectionPath) ? reinterpret_cast<ProjectionPath*>(below)->subpath : below;
+}
+
+// Returns the scan's plan, and the plan that makes the bitmap, without the heap scan above it.
+List* plans_below(List* plans)
+{
+    if (list_length(plans) == 1) return plans;
+    auto* bitmap = static_cast<Plan*>(lsecond(plans));
+    while (!IsA(bitmap, BitmapHeapScan)) bitmap = outerPlan(bitmap);  // below a Result with constant conditions
+    return list_make2(linitial(plans), outerPlan(bitmap));
 }
 
 // Whether each target is a column of the table.
@@ -214,7 +235,7 @@ void return_whole_rows(PlannerInfo* root, RelOptInfo* rel, Plan* plan)
 Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
 {
     return_whole_rows(root, rel, static_cast<Plan*>(linitial(plans)));
-    const auto* index = reinterpret_cast<const IndexPath*>(path_below_knn_filter(&path->path));
+    const auto* index = reinterpret_cast<const IndexPath*>(scan_path(path));
     List* filters = NIL;
     List* bounds = NIL;
     ListCell* cell;
@@ -226,8 +247,10 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
         filters = lappend(filters, clause->clause);
         if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);
     }
-    Plan* plan = make_custom_plan(path, targets, plans, static_cast<List*>(copyObjectImpl(bounds)),
-                                  list_make1(linitial(path->custom_private)), &knn_filter_scan_methods);
+    List* rates = list_make1(linitial(path->custom_private));
+    if (list_length(plans) > 1) rates = lappend(rates, lfourth(path->custom_private));
+    Plan* plan = make_custom_plan(path, targets, plans_below(plans), static_cast<List*>(copyObjectImpl(bounds)), rates,
+                                  &knn_filter_scan_methods);
     plan->qual = filters;
     return plan;
 }
@@ -264,9 +287,19 @@ Path* path_below_knn_filter(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
-    if (custom->methods != &filter_path_methods) return nullptr;
-    auto* below = static_cast<Path*>(linitial(custom->custom_paths));
-    return IsA(below, ProjectionPath) ? reinterpret_cast<ProjectionPath*>(below)->subpath : below;
+    if (custom->methods != &filter_path_methods || list_length(custom->custom_paths) != 1) return nullptr;
+    return scan_path(custom);
+}
+
+CustomPath* with_bitmap(const Path* filter, BitmapHeapPath* bitmap, double share)
+{
+    const auto* custom = reinterpret_cast<const CustomPath*>(filter);
+    auto* made = static_cast<CustomPath*>(palloc(sizeof(CustomPath)));
+    memcpy(made, custom, sizeof(CustomPath));
+    made->custom_paths = list_make2(linitial(custom->custom_paths), bitmap);
+    const double passing = floatVal(linitial(custom->custom_private));
+    made->custom_private = lappend(list_copy(custom->custom_private), make_rate(Min(1.0, passing / Max(share, 1e-9))));
+    return made;
 }
 
 List* bounds_of_knn_filter(const Path* path)

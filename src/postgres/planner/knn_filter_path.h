@@ -21,7 +21,11 @@ Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path);
 // Returns the clauses (RestrictInfo) of a KnnFilter path that bound the distance and may end the scan.
 List* bounds_of_knn_filter(const Path* path);
 
-// Returns the path below a KnnFilter; null for any other path.
+// Returns the path of a KnnFilter whose scan searches among the rows of a bitmap of other indexes, given one without.
+// share: of the table's rows that are in the bitmap. Costs are the caller's.
+CustomPath* with_bitmap(const Path* filter, BitmapHeapPath* bitmap, double share);
+
+// Returns the path below a KnnFilter without a bitmap; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 
 // Whether searches of the index, which is one of pgwarp, take a bound of the distance, and so miss no row within it.

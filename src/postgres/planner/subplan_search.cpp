@@ -84,6 +84,11 @@ void find_scans(Plan* plan, SearchingSubplan* found)
         case T_IndexOnlyScan:
             find_scan(castNode(IndexOnlyScan, plan), found);
             break;
+        case T_BitmapIndexScan:
+        case T_BitmapAnd:
+        case T_BitmapOr:
+            found->failed = true;  // a KnnFilter's scan searches among rows that no other search knows
+            return;
         case T_Agg:
         case T_Result:
         case T_Sort:

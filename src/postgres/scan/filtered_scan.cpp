@@ -148,7 +148,7 @@ void note_passing(IndexScanDesc scan, uint32 passing)
     Progress& now = state_of(scan)->now;
     now.enough = false;
     // Rows that pass the filter may fail PostgreSQL's recheck of the keys.
-    if (passing == 0 || hint.filter == nullptr || now.searches != 1 || now.filter.words != nullptr) return;
+    if (passing == 0 || hint.filter == nullptr || now.searches != 1 || searches_part(scan)) return;
     const int64 wanted = limit_hint_rows(hint);
     now.enough = wanted > 0 && int64{passing} >= wanted + doubtful_rows(now);
 }
@@ -171,6 +171,17 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     const bool confirmed = now.batch.next <= now.confirmed;
     filter->row = {true,  now.arbitrary, now.exact || any_order, confirmed,       now.enough,
                    false, candidate.tid, candidate.value,        candidate.upper, now.searches};
+}
+
+const SearchTids* tids_of(IndexScanDesc scan)
+{
+    const FilteredScan* filter = state_of(scan)->hint.filter;
+    return filter != nullptr ? filter->tids : nullptr;
+}
+
+bool searches_part(IndexScanDesc scan)
+{
+    return state_of(scan)->now.filter.words != nullptr || tids_of(scan) != nullptr;
 }
 
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)

@@ -6,6 +6,7 @@
 
 #include "postgres/postgres_headers.h"
 
+#include "postgres/bitmap/search_tids.h"
 #include "postgres/scan/limit_hint.h"
 #include "postgres/scan/search_reply.h"
 #include "protocol/format.h"
@@ -38,12 +39,13 @@ struct FilteredScan {
     KeyedSearches keyed;  // of the scan
     double pass_rate;     // share of the scan's rows within its distance bound that the planner expects to pass
     // Since the last rescan:
-    bool bounded;    // rows without a distance, or with one beyond `within`, do not pass
-    double within;   // infinity where the distance has no bound
-    bool merges;     // rows of a later search may be nearer than earlier rows: the filter sorts them
-    bool described;  // the filter reads descriptions of rows
-    uint64 passed;   // rows that passed
-    ScannedRow row;  // while rows are described
+    bool bounded;            // rows without a distance, or with one beyond `within`, do not pass
+    double within;           // infinity where the distance has no bound
+    bool merges;             // rows of a later search may be nearer than earlier rows: the filter sorts them
+    bool described;          // the filter reads descriptions of rows
+    uint64 passed;           // rows that passed
+    const SearchTids* tids;  // only rows with these addresses can pass; null: any row may
+    ScannedRow row;          // while rows are described
     IndexScanDesc scan;
 };
 

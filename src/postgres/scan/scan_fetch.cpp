@@ -71,7 +71,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
 {
     const LimitHint& hint = state_of(scan)->hint;
     Progress& now = state_of(scan)->now;
-    if (now.arbitrary || !scans_for_statement(scan)) {
+    if (now.arbitrary || !scans_for_statement(scan) || tids_of(scan) != nullptr) {
         now.wanted = first_wanted(hint);
         return nullptr;
     }
@@ -113,12 +113,13 @@ bool take_ahead(IndexScanDesc scan, const SearchRequest** request, SearchResults
     return true;
 }
 
-// Note how the engine searched among the rows that pass the scan's keys.
+// Note how the engine searched among a part of the rows.
 void note_keys(IndexScanDesc scan, const SearchReply& reply)
 {
     const ScanState* state = state_of(scan);
-    if (state->now.filter.words == nullptr) return;
-    elog(DEBUG1, UINT64_FORMAT " rows pass the keys: %s", static_cast<uint64>(reply.passing_rows),
+    if (!searches_part(scan)) return;
+    elog(DEBUG1, UINT64_FORMAT " rows %s: %s", static_cast<uint64>(reply.passing_rows),
+         tids_of(scan) != nullptr ? "are in the bitmap" : "pass the keys",
          name_ways(static_cast<uint8>(reply.filter_ways)));
     if (state->hint.filter != nullptr) note_keyed_search(&state->hint.filter->keyed, reply);
 }
@@ -139,7 +140,9 @@ bool search_now(IndexScanDesc scan, const SearchRequest** sent, SearchResults* f
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
-    *found = read_search_reply(engine_search(index, seen, request, now.sent, predicates_of(now.filter)));
+    SearchPredicates predicates = predicates_of(now.filter);
+    predicates.tids = tids_of(scan);
+    *found = read_search_reply(engine_search(index, seen, request, now.sent, predicates));
     note_keys(scan, *found->header);
     // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
@@ -175,20 +178,20 @@ void note_search(Progress* now, bool complete, const SearchRequest& request, con
     now->searches++;
 }
 
-// Whether the engine compared all rows that pass the scan's keys.
-bool compared_all(const Progress& now, const SearchResults& found)
+// Whether the engine compared all rows of the part that the scan's searches are among.
+bool compared_all(const SearchResults& found)
 {
     const auto ways = static_cast<uint8>(found.header->filter_ways);
-    return now.filter.words != nullptr && ways != 0 && (ways & static_cast<uint8>(FilterWays::searched)) == 0;
+    return ways != 0 && (ways & static_cast<uint8>(FilterWays::searched)) == 0;
 }
 
 // Whether the scan's first search found fewer rows than asked for, though the method's own search may have missed some:
 // a row that a later search finds would come too late.
-bool may_lack_rows(const Progress& now, bool complete, const SearchRequest& request, const SearchResults& found)
+bool may_lack_rows(IndexScanDesc scan, bool complete, const SearchRequest& request, const SearchResults& found)
 {
+    const Progress& now = state_of(scan)->now;
     const bool dry = found.count + found.dropped < request.k;
-    return !now.started && !now.continuation && now.filter.words != nullptr && !complete && dry &&
-           !compared_all(now, found);
+    return !now.started && !now.continuation && searches_part(scan) && !complete && dry && !compared_all(found);
 }
 
 // Choose the next search.
@@ -198,7 +201,7 @@ void advance(Progress* now, bool complete, bool filtered, const SearchResults& f
     const bool by_rungs = !filtered && has_rungs(complete, found.header->kind);
     const uint32 rungs = rungs_of(now->wanted);
     const bool ahead = now->ahead != nullptr;  // prefetched answers have no cursor
-    if (dry && compared_all(*now, found)) {
+    if (dry && compared_all(found)) {
         now->exhausted = true;
     } else if (now->continuation) {
         now->exhausted = dry;
@@ -253,7 +256,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request == nullptr) break;
         const bool complete = is_complete(*state->method, state->key.element, request->settings);
-        if (may_lack_rows(now, complete, *request, found)) {
+        if (may_lack_rows(scan, complete, *request, found)) {
             now.continuation = true;
             now.wanted = first_chunk;
             now.ahead = nullptr;

@@ -248,6 +248,12 @@ Candidate* next_in_order(IndexScanDesc scan)
 
 void verify_passing(IndexScanDesc scan, Tid tid)
 {
+    const SearchTids* tids = tids_of(scan);
+    if (tids != nullptr && !has_tid(*tids, tid)) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                        errmsg("index \"%s\" returned row (%u,%u), which is not in the bitmap",
+                               RelationGetRelationName(scan->indexRelation), tid.block, tid.offset)));
+    }
     const FilterKeys& filter = state_of(scan)->now.filter;
     Datum values[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS];

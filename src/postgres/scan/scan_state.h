@@ -103,6 +103,11 @@ inline ScanState* state_of(IndexScanDesc scan)
 // Whether the scan has its statement's snapshot. Prefetched answers are valid for such scans only.
 bool scans_for_statement(IndexScanDesc scan);
 
+// The heap addresses of the rows that can pass the filter above the scan; null: any row may.
+const SearchTids* tids_of(IndexScanDesc scan);
+// Whether searches of the scan are among a part of the index's rows: those that pass its keys, or have such addresses.
+bool searches_part(IndexScanDesc scan);
+
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
 
@@ -131,7 +136,8 @@ void take_results(IndexScanDesc scan, const SearchResults& found);
 // Chooses the rows of a batch of approximate results that may be emitted, once the next search is known. `by_codes`:
 // the search was a continuation.
 void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes);
-// Raises an error unless the candidate's heap row passes the predicate of the scan's keys.
+// Raises an error unless the candidate's heap row passes the predicate of the scan's keys, and has an address that the
+// search was for.
 void verify_passing(IndexScanDesc scan, Tid tid);
 // Raises an error unless the candidate's distance is that of its heap row.
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate);

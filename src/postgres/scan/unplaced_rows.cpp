@@ -24,6 +24,7 @@ namespace
 struct UnplacedTaker {
     UnplacedSort* sort;
     const FilterKeys* filter;
+    const SearchTids* tids;  // of the rows that are wanted; null: all
 };
 
 void take_row(void* state, const UnplacedRow& row)
@@ -31,6 +32,7 @@ void take_row(void* state, const UnplacedRow& row)
     const auto* taker = static_cast<const UnplacedTaker*>(state);
     const bool is_null = row.kind == UnplacedKind::null;
     if (is_null ? taker->filter->placed_vectors : taker->filter->null_vectors) return;
+    if (taker->tids != nullptr && !has_tid(*taker->tids, row.tid)) return;
     if (passes_keys(*taker->filter, row.attributes)) add_unplaced(taker->sort, row);
 }
 
@@ -40,13 +42,13 @@ bool has_unplaced(Relation index, const IndexState& state)
     return state.unplaced_rows > 0 || read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
 }
 
-UnplacedSort* read_unplaced(Relation index, const FilterKeys& filter)
+UnplacedSort* read_unplaced(Relation index, const FilterKeys& filter, const SearchTids* tids)
 {
     if (!has_unplaced(index, read_index_state(index))) return nullptr;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         UnplacedSort* sort = begin_unplaced_sort(work_mem, 0, nullptr);
-        UnplacedTaker taker = {sort, &filter};
+        UnplacedTaker taker = {sort, &filter, tids};
         const DirectoryState state = read_directory_state(index);
         if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, &taker) == ReadResult::done) {
             perform_unplaced_sort(sort);
@@ -61,7 +63,7 @@ UnplacedRows* open_unplaced(IndexScanDesc scan)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     state->unplaced = static_cast<UnplacedRows*>(palloc0(sizeof(UnplacedRows)));
-    state->unplaced->sort = read_unplaced(scan->indexRelation, state->now.filter);
+    state->unplaced->sort = read_unplaced(scan->indexRelation, state->now.filter, tids_of(scan));
     MemoryContextSwitchTo(outer);
     return state->unplaced;
 }

@@ -185,6 +185,23 @@ void DeviceSearcher::search_exact(const SearchBatch& batch, double after_distanc
     });
 }
 
+void DeviceSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                  Results& results, ThreadPool& pool) const
+{
+    std::size_t listed = 0;
+    for (const RowList& list : rows) listed += list.size();
+    const double elements = static_cast<double>(listed) * static_cast<double>(dimensions_);
+    const DevicePatience patience(
+        patience_for(2 * elements + static_cast<double>(listed) * sorting_cost, 0, elements * canonical_operations));
+    search_or_give_back(batch, [&] {
+        results.resize(batch.count);
+        for (auto& result : results) result.clear();
+        if (row_count() == 0 || batch.k == 0 || batch.count == 0) return;
+        const OfBitmap<Tombstones>::Use dead = dead_rows(batch);
+        search_lists(batch, rows, after, dead.get(), results, pool);
+    });
+}
+
 void DeviceSearcher::search_all_rows(const SearchBatch& batch, const Round& round, Results& results,
                                      ThreadPool& pool) const
 {

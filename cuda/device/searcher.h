@@ -105,6 +105,8 @@ public:
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const final;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const final;
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const final;
 
 protected:
     using Results = std::vector<std::vector<RowResult>>;
@@ -128,6 +130,13 @@ protected:
     // exact rows of the index, into answer[0], which is empty. The batch has the query's settings, k is not 0.
     virtual void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
                                 ThreadPool& pool) const = 0;
+    // The first batch.k rows of each query's list strictly after `after`, as continue_query() orders them. Called as
+    // search_queries() is, and only where compares_certain_rows().
+    virtual void search_lists(const SearchBatch&, std::span<const RowList>, const RowResult&, const Tombstones*,
+                              Results&, ThreadPool&) const
+    {
+        throw BadRequest("this index method does not compare certain rows alone");
+    }
 
     // Searches a round chunk by chunk. plan_of(first, count, room) plans a chunk of at most `count` queries from the
     // round's query `first` on, with `room` bytes of device memory, and returns a ChunkPlan or a class derived from it.

@@ -53,6 +53,18 @@ public:
     }
 
 protected:
+    // Bits, and vectors in host memory, are compared by scans.
+    std::optional<rows::ResidentRows> certain_rows() const override
+    {
+        const GraphView& view = mirror_.view();
+        const bool has_form = mirror_.options().vectors == GraphVectors::half
+                                  ? mirror_.metric() != Metric::l1
+                                  : mirror_.options().vectors == GraphVectors::full && view.vectors.full != nullptr;
+        if (!has_form) return std::nullopt;
+        rows::ResidentRows resident = view.vectors;
+        resident.metric = view.metric;
+        return resident;
+    }
     const std::uint32_t* bits_of(const Tombstones* dead) const override
     {
         return dead != nullptr ? dead->half_words() : nullptr;

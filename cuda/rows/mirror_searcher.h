@@ -10,6 +10,7 @@
 #include "device/wait.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
+#include "rows/certain_rows_searcher.h"
 #include "rows/forms.h"
 #include "rows/ordered_rows.h"
 
@@ -20,7 +21,7 @@ namespace pgwarp::cuda::rows
 // device_bytes(), host_bytes() and remote_row_bytes(). Its namespace has continuation_bytes() and
 // enqueue_continuation().
 template <class Mirror>
-class MirrorSearcher : public DeviceSearcher
+class MirrorSearcher : public CertainRowsSearcher
 {
 public:
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) final
@@ -41,7 +42,7 @@ protected:
     template <class... More>
     MirrorSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                    Context& context, const char* name, More&&... more)
-        : DeviceSearcher(context, shape.dimensions, name),
+        : CertainRowsSearcher(context, shape.dimensions, name),
           mirror_(context, shape, options, arrays, std::forward<More>(more)...)
     {
     }

@@ -28,8 +28,9 @@ constexpr double fewest_expected = 12;   // of near rows that pass
 constexpr double far_factor = 3;         // fewer
 constexpr std::int64_t near_effort = 4;  // a part of the effort
 
-constexpr std::size_t delta_grain = 4;                         // queries whose delta rows a thread compares at a time
-constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;  // rows in lists at a time
+constexpr std::size_t delta_grain = 4;                           // queries whose delta rows a thread compares at a time
+constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;    // rows in lists that are made, at a time
+constexpr std::uint64_t most_compared = std::uint64_t{1} << 28;  // rows that are compared, at a time
 
 std::string_view key_of(std::span<const std::uint64_t> predicate)
 {
@@ -66,12 +67,17 @@ struct WayCosts {
     double search;
 };
 
-WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query)
+// queries: with that predicate, which share a bitmap. Only where both ways give the same rows may the choice depend on
+// them.
+WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
+                  std::size_t queries = 1)
 {
     const Searcher& searcher = mirror.searcher();
     const double all = static_cast<double>(mirror.rows());
     const auto passing = static_cast<double>(count.rows);
-    const double marked = mark_cost * all * static_cast<double>(std::max<std::size_t>(terms, 1));
+    const std::size_t sharing = searcher.finds_all() ? queries : 1;
+    const double marked =
+        mark_cost * all * static_cast<double>(std::max<std::size_t>(terms, 1)) / static_cast<double>(sharing);
     double compare = passing * (2 * mirror.row_values() + gather_cost);
     if (!searcher.compares_certain_rows()) {
         compare += marked;
@@ -90,20 +96,30 @@ bool may_miss(const Searcher& searcher)
 }
 
 // Whether the rows that pass are compared: the way that costs less.
-bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query)
+bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
+                 std::size_t queries = 1)
 {
     if (count.rows <= query.k) return true;
     const double rate = static_cast<double>(count.rows) / static_cast<double>(mirror.rows());
     if (may_miss(mirror.searcher()) && rate < least_searched_rate) return true;
     // Costs are those of the CPU.
     if (mirror.on_cuda() && !mirror.searcher().compares_certain_rows()) return false;
-    const WayCosts costs = costs_of(mirror, count, terms, query);
+    const WayCosts costs = costs_of(mirror, count, terms, query, queries);
     return costs.compare <= costs.search;
 }
 
 std::size_t terms_of(std::span<const std::uint64_t> predicate)
 {
     return predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
+}
+
+// Whether the rows that pass are a stretch of an order, so that no list of them is made.
+bool is_stretch(std::span<const std::uint64_t> predicate)
+{
+    if (terms_of(predicate) != 1) return false;
+    PredicateTerms terms(predicate);
+    PredicateTerm term;
+    return terms.next(&term) && term.range_count() == 1;
 }
 
 SearchBatch first_query(const SearchBatch& batch)
@@ -152,8 +168,9 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
     searched_.clear();
     std::vector<Task> tasks;
     for (Group& group : groups_) {
-        const bool compared = !group.predicate.empty() && !searches_all &&
-                              is_compared(mirror_, group.count, terms_of(group.predicate), first_query(batch));
+        const bool compared =
+            !group.predicate.empty() && !searches_all &&
+            is_compared(mirror_, group.count, terms_of(group.predicate), first_query(batch), group.queries.size());
         if (compared) {
             tasks.push_back({&group, group.queries});
         } else {
@@ -289,8 +306,13 @@ void FilteredSearch::compare(const SearchBatch& batch, const RowResult& after, s
     if (!mirror_.searcher().compares_certain_rows()) return scan(batch, after, tasks, results);
     for (std::size_t begin = 0; begin < tasks.size();) {
         std::size_t end = begin;
-        for (std::uint64_t listed = 0; end < tasks.size() && listed < most_listed; ++end)
-            listed += tasks[end].group->count.listed;
+        std::uint64_t listed = 0;
+        std::uint64_t compared = 0;
+        for (; end < tasks.size() && listed < most_listed && compared < most_compared; ++end) {
+            const Group& group = *tasks[end].group;
+            if (!is_stretch(group.predicate)) listed += group.count.listed;
+            compared += group.count.listed * tasks[end].queries.size();
+        }
         compare_lists(batch, after, std::span(tasks).subspan(begin, end - begin), results);
         begin = end;
     }

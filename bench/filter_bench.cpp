@@ -140,16 +140,15 @@ LoadedIndex load(const Options& options, const Data& data, const IndexChoice& ch
     const auto builder = method.make_builder(shape, choice.options);
     std::vector<std::uint32_t> blocks(options.rows);
     std::vector<std::uint16_t> offsets(options.rows, 1);
-    {
-        RowBuffer rows(options.dimensions);
-        std::vector<Tid> tids(options.rows);
-        for (std::uint32_t row = 0; row < options.rows; ++row) {
-            tids[row] = {row, 1, 0};
-            blocks[row] = row;
-        }
-        rows.append(tids, data.rows);
-        builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    // The builder reads from the rows until its arrays are read.
+    RowBuffer rows(options.dimensions);
+    std::vector<Tid> tids(options.rows);
+    for (std::uint32_t row = 0; row < options.rows; ++row) {
+        tids[row] = {row, 1, 0};
+        blocks[row] = row;
     }
+    rows.append(tids, data.rows);
+    builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::vector<ArrayShape> arrays = builder->arrays();
     const std::size_t of_method = arrays.size();
     arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, options.rows, 1));

@@ -45,6 +45,15 @@ public:
     }
     // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
     double search_cost(const SearchBatch& batch) const override { return 1e-3 * compared(batch.count, ef_of(batch)); }
+    // The queue keeps as many rows beside those that are found.
+    bool widen(SearchBatch& batch, std::uint32_t k) const override
+    {
+        const std::size_t ef = ef_of(batch) - std::min<std::size_t>(batch.k, mirror_.rows()) + k;
+        if (ef > most_ef) return false;
+        batch.k = k;
+        batch.settings.set("ef_search", static_cast<std::int64_t>(ef));
+        return true;
+    }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {
         ParameterList settings;

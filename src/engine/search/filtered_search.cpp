@@ -2,6 +2,9 @@
 #include "engine/search/filtered_search.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 
@@ -23,6 +26,7 @@ constexpr double order_cost = 2000;  // of a row in the order of a column
 // Of rows that pass, from which on a search without filters finds enough of them; and what tells whether these are as
 // many near a query as anywhere.
 constexpr double least_searched_rate = .1;
+constexpr double least_widened_rate = .03;  // where searches for more rows find enough
 constexpr std::uint32_t near_rows = 160;
 constexpr double fewest_expected = 12;   // of near rows that pass
 constexpr double far_factor = 3;         // fewer
@@ -31,6 +35,10 @@ constexpr std::int64_t near_effort = 4;  // a part of the effort
 constexpr std::size_t delta_grain = 4;                           // queries whose delta rows a thread compares at a time
 constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;    // rows in lists that are made, at a time
 constexpr std::uint64_t most_compared = std::uint64_t{1} << 28;  // rows that are compared, at a time
+// The most rows that a query is searched for without its predicate, to test them afterwards.
+constexpr std::uint32_t most_tested = 2048;
+constexpr std::size_t most_found = std::size_t{1} << 22;  // rows that are found so at a time
+constexpr std::size_t test_grain = 16;                    // queries whose rows a thread tests at a time
 
 std::string_view key_of(std::span<const std::uint64_t> predicate)
 {
@@ -89,6 +97,25 @@ WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t term
     return {compare, search};
 }
 
+// The rows that a query without its predicate is searched for, so that k of them pass, nearly always.
+std::uint32_t tested_rows(const Mirror& mirror, const PassCount& count, std::size_t terms, std::uint32_t k)
+{
+    const auto rows = static_cast<double>(mirror.rows());
+    const auto passing = static_cast<double>(count.rows);
+    if (terms == 0 || passing >= rows) return k;
+    constexpr double deviations = 3;
+    const double wanted = (k + deviations * std::sqrt(k) + deviations) * rows / std::max(passing, 1.0);
+    if (wanted > most_tested) return std::max(k, most_tested + 1);
+    // Few widths, as each is a search of its own.
+    return std::max(k, std::bit_ceil(static_cast<std::uint32_t>(wanted)));
+}
+
+// Whether the query is searched for without its predicate; then `batch` becomes that search.
+bool is_widened(const Mirror& mirror, std::uint32_t width, SearchBatch& batch)
+{
+    return width <= most_tested && mirror.searcher().widen(batch, width);
+}
+
 // Whether the search may miss rows that pass, and doesn't tell.
 bool may_miss(const Searcher& searcher)
 {
@@ -101,7 +128,10 @@ bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms
 {
     if (count.rows <= query.k) return true;
     const double rate = static_cast<double>(count.rows) / static_cast<double>(mirror.rows());
-    if (may_miss(mirror.searcher()) && rate < least_searched_rate) return true;
+    SearchBatch widened = query;
+    const bool widens = is_widened(mirror, tested_rows(mirror, count, terms, query.k), widened);
+    const double least = widens && !may_find_few(query) ? least_widened_rate : least_searched_rate;
+    if (may_miss(mirror.searcher()) && rate < least) return true;
     // Costs are those of the CPU.
     if (mirror.on_cuda() && !mirror.searcher().compares_certain_rows()) return false;
     const WayCosts costs = costs_of(mirror, count, terms, query, queries);
@@ -177,7 +207,10 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
             searched_.push_back({&group, group.queries});
         }
     }
-    if (may_miss(mirror_.searcher()) && !searches_all) take_far_queries(batch, tasks);
+    if (may_miss(mirror_.searcher()) && !searches_all) {
+        if (!may_find_few(batch)) search_and_test(batch, tasks, results);
+        take_far_queries(batch, tasks);
+    }
     if (!searched_.empty()) {
         for (Task& task : searched_)
             if (!task.group->predicate.empty()) task.group->ways = task.group->ways | FilterWays::searched;
@@ -207,6 +240,69 @@ FilteredSearch::Numbers FilteredSearch::numbers_of(std::span<const Task> tasks) 
     for (const Task& task : tasks) numbers.insert(numbers.end(), task.queries.begin(), task.queries.end());
     std::sort(numbers.begin(), numbers.end());
     return numbers;
+}
+
+// Searches for more rows than k, for many queries at once, and keeps those that pass. Takes queries out of the searched
+// ones: those answered, and those of which too few rows pass near them. The width of a query alone decides how it is
+// searched, whatever queries are beside it.
+void FilteredSearch::search_and_test(const SearchBatch& batch, std::vector<Task>& far, Results& results)
+{
+    std::map<std::uint32_t, Numbers> of_width;
+    for (const Task& task : searched_) {
+        const std::size_t terms = terms_of(task.group->predicate);
+        Numbers& numbers = of_width[tested_rows(mirror_, task.group->count, terms, batch.k)];
+        numbers.insert(numbers.end(), task.queries.begin(), task.queries.end());
+    }
+    std::vector<bool> done(batch.count);
+    for (auto& [width, numbers] : of_width) {
+        SearchBatch widened = batch;
+        if (!is_widened(mirror_, width, widened)) continue;
+        std::sort(numbers.begin(), numbers.end());
+        const std::size_t step = most_found / width;
+        for (std::size_t first = 0; first < numbers.size(); first += step) {
+            const std::size_t some = std::min(step, numbers.size() - first);
+            search_wider(batch, widened, std::span(numbers).subspan(first, some), far, results);
+        }
+        for (const std::uint32_t q : numbers) done[q] = true;
+    }
+    // All queries of a group have one width.
+    std::erase_if(searched_, [&](const Task& task) { return done[task.queries.front()]; });
+}
+
+// widened: the batch with the width of these queries.
+void FilteredSearch::search_wider(const SearchBatch& batch, const SearchBatch& widened,
+                                  std::span<const std::uint32_t> numbers, std::vector<Task>& far, Results& results)
+{
+    OwnedRows memory;
+    Results found(numbers.size());
+    mirror_.searcher().search(pick(widened, numbers, memory), found, pool_);
+    keep_passing(batch, numbers, found);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        Group& group = groups_[group_of_[numbers[i]]];
+        if (!group.predicate.empty()) group.ways = group.ways | FilterWays::searched;
+        if (found[i].size() < batch.k && !group.predicate.empty()) {
+            far.push_back({&group, {numbers[i]}});
+        } else {
+            results[numbers[i]] = std::move(found[i]);
+        }
+    }
+}
+
+// Leaves the first batch.k rows that pass.
+void FilteredSearch::keep_passing(const SearchBatch& batch, std::span<const std::uint32_t> numbers, Results& found)
+{
+    const FilterIndex& index = mirror_.filter();
+    pool_.parallel_for(numbers.size(), test_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const auto predicate = groups_[group_of_[numbers[i]]].predicate;
+            std::vector<RowResult>& rows = found[i];
+            const auto fails = [&](const RowResult& row) {
+                return !passes(predicate, index.attributes() + row.row * index.columns());
+            };
+            if (!predicate.empty()) std::erase_if(rows, fails);
+            if (rows.size() > batch.k) rows.resize(batch.k);
+        }
+    });
 }
 
 // Takes queries out of the searched ones of which far fewer near rows pass than of all: then those that pass lie far

@@ -55,6 +55,10 @@ private:
     void make_groups(const QueryPredicates& predicates);
     void search_with_filters(const SearchBatch& batch, Results& results);
     void search_by_groups(const SearchBatch& batch, Results& results);
+    void search_and_test(const SearchBatch& batch, std::vector<Task>& far, Results& results);
+    void search_wider(const SearchBatch& batch, const SearchBatch& widened, std::span<const std::uint32_t> numbers,
+                      std::vector<Task>& far, Results& results);
+    void keep_passing(const SearchBatch& batch, std::span<const std::uint32_t> numbers, Results& found);
     void take_far_queries(const SearchBatch& batch, std::vector<Task>& far);
     Numbers numbers_of(std::span<const Task> tasks) const;
     std::vector<Task> unfinished(const SearchBatch& batch, const Results& results);

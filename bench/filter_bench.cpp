@@ -46,12 +46,20 @@ struct Options {
     std::size_t threads = 2;
     std::uint32_t k = 10;
     double recall = 0.95;
+    std::vector<std::string> places{"anywhere", "near", "far"};
     std::vector<double> shares{1, 0.5, 0.1, 0.01, 0.001};
     std::vector<std::string> indexes{linking_method().name};  // METHOD[,NAME=NUMBER...]
 };
 
 enum class Where { anywhere, near, far };
 constexpr const char* where_names[] = {"anywhere", "near", "far"};
+
+Where where_of(const std::string& name)
+{
+    const auto* const found = std::find(std::begin(where_names), std::end(where_names), name);
+    if (found == std::end(where_names)) throw std::runtime_error("--where: anywhere, near or far");
+    return static_cast<Where>(found - std::begin(where_names));
+}
 
 struct Data {
     std::vector<float> rows;
@@ -271,6 +279,7 @@ try {
     app.add_option("--k", options.k);
     app.add_option("--recall", options.recall, "asked of the calibration");
     app.add_option("--share", options.shares, "of the rows that pass");
+    app.add_option("--where", options.places, "anywhere, near, far");
     app.add_option("--index", options.indexes, "METHOD[,NAME=NUMBER...]");
     CLI11_PARSE(app, argc, argv);
     const BenchDevice device;
@@ -281,8 +290,7 @@ try {
     for (const std::string& choice : options.indexes) {
         const LoadedIndex index = load(options, data, IndexChoice(choice), pool);
         for (const double share : options.shares)
-            for (const Where where : {Where::anywhere, Where::near, Where::far})
-                measure(options, data, index, share, where, pool);
+            for (const std::string& place : options.places) measure(options, data, index, share, where_of(place), pool);
     }
     return 0;
 } catch (const std::exception& error) {

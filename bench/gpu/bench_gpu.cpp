@@ -2,7 +2,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench_device.h"
+#include "../bench_device.h"
 #include "device/context.h"
 #include "methods.h"
 

@@ -1,12 +1,7 @@
 #include "clients.h"
 
 #include <algorithm>
-#include <barrier>
 #include <chrono>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <thread>
 
 namespace pgwarp::bench
 {
@@ -15,14 +10,6 @@ namespace
 {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t least_queries = 5;
-constexpr std::size_t warm_up_queries = 10;  // a prepared statement's plan settles after five
-
-double microseconds(Clock::duration time)
-{
-    return std::chrono::duration<double, std::micro>(time).count();
-}
 
 struct EngineCounters {
     double milliseconds = 0;
@@ -37,69 +24,6 @@ EngineCounters engine_counters(const Options& options, const Method& method)
     const std::string where = " FROM pgwarp_status WHERE index = '" + method.index() + "'::regclass";
     return {std::stod(database.value("SELECT coalesce(sum(searches * mean_answer_ms), 0)" + where)),
             std::stod(database.value("SELECT coalesce(sum(searches), 0)" + where))};
-}
-
-double percentile(std::vector<double>& sorted, double part)
-{
-    const auto place = static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1));
-    return sorted[place];
-}
-
-Measurement summarise(std::vector<std::vector<double>>& latencies, double elapsed_us)
-{
-    std::vector<double> all;
-    for (const auto& client : latencies) all.insert(all.end(), client.begin(), client.end());
-    std::ranges::sort(all);
-    return {static_cast<double>(all.size()) / elapsed_us * 1e6, percentile(all, 0.5), percentile(all, 0.99), 0};
-}
-
-using Work = std::function<void(std::size_t)>;  // does the i-th piece of work
-
-// Works for this time, and notes the time of each piece.
-void work_for(double seconds, std::size_t offset, const Work& work, std::vector<double>& latencies)
-{
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    for (std::size_t i = 0; latencies.size() < least_queries || Clock::now() < end; ++i) {
-        const auto before = Clock::now();
-        work(offset + i);
-        latencies.push_back(microseconds(Clock::now() - before));
-    }
-}
-
-// Run clients made by `make`, all at once after each has warmed up.
-template <typename Make>
-Measurement run_clients(int clients, double seconds, const Make& make)
-{
-    const auto count = static_cast<std::size_t>(clients);
-    std::vector<std::vector<double>> latencies(count);
-    std::vector<Work> work;
-    for (std::size_t i = 0; i < count; ++i) work.push_back(make());
-    std::barrier ready(clients + 1);
-    std::exception_ptr failure;
-    std::mutex failure_lock;
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < count; ++i) {
-        threads.emplace_back([&, i] {
-            const std::size_t offset = i * 7919;
-            bool warm = false;
-            try {
-                for (std::size_t j = 0; j < warm_up_queries; ++j) work[i](offset + j);
-                warm = true;
-                ready.arrive_and_wait();
-                work_for(seconds, offset, work[i], latencies[i]);
-            } catch (...) {
-                const std::lock_guard lock(failure_lock);
-                failure = std::current_exception();
-                if (!warm) ready.arrive_and_drop();
-            }
-        });
-    }
-    ready.arrive_and_wait();
-    const auto started = Clock::now();
-    for (std::jthread& thread : threads) thread.join();
-    const double elapsed = microseconds(Clock::now() - started);
-    if (failure) std::rethrow_exception(failure);
-    return summarise(latencies, elapsed);
 }
 
 // Whether the plan of the search is a scan of the index.
@@ -117,25 +41,6 @@ bool uses_index(Database& database, const Method& method, const Dataset& data, s
 }
 
 }  // namespace
-
-double median(std::vector<double> values)
-{
-    if (values.empty()) return 0;
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-Measurement median_of(const std::vector<Measurement>& rounds)
-{
-    const auto of = [&](double Measurement::*field) {
-        std::vector<double> values;
-        for (const Measurement& round : rounds) values.push_back(round.*field);
-        return median(std::move(values));
-    };
-    return {of(&Measurement::queries_per_second), of(&Measurement::median_us), of(&Measurement::p99_us),
-            of(&Measurement::engine_us)};
-}
 
 const std::string& connection_of(const Options& options, Server server)
 {
@@ -178,7 +83,7 @@ Measurement measure_clients(const Options& options, const Dataset& data, const M
                             int clients)
 {
     const EngineCounters before = engine_counters(options, method);
-    Measurement out = run_clients(clients, options.seconds, [&] {
+    Measurement out = run_clients({.clients = clients, .seconds = options.seconds}, [&]() -> Work {
         auto database = std::make_shared<Database>(open_for(options, data, method, settings, nullptr));
         return
             [database, &data](std::size_t i) { database->search("search", data.queries.row(i % data.queries.rows)); };
@@ -204,7 +109,7 @@ std::vector<double> search_for(double seconds, const Dataset& data, Database& da
 
 Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method)
 {
-    return run_clients(1, options.seconds, [&] {
+    return run_clients({.clients = 1, .seconds = options.seconds}, [&]() -> Work {
         auto database = std::make_shared<Database>(connection_of(options, method.server));
         database->prepare("look_up", "SELECT id FROM " + method.table() + " WHERE id = $1");
         return [database, &data](std::size_t i) {

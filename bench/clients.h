@@ -2,18 +2,12 @@
 #pragma once
 
 #include "database.h"
+#include "measurement.h"
 #include "methods.h"
 #include "options.h"
 
 namespace pgwarp::bench
 {
-
-struct Measurement {
-    double queries_per_second = 0;
-    double median_us = 0;
-    double p99_us = 0;
-    double engine_us = 0;  // mean of the engine's own times; 0 when it took no part
-};
 
 const std::string& connection_of(const Options& options, Server server);
 
@@ -34,8 +28,5 @@ std::vector<double> search_for(double seconds, const Dataset& data, Database& da
 
 // Look rows up by primary key with one client.
 Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method);
-
-double median(std::vector<double> values);
-Measurement median_of(const std::vector<Measurement>& rounds);
 
 }  // namespace pgwarp::bench

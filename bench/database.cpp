@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <libpq-fe.h>
 
+#include <array>
 #include <cstring>
 #include <stdexcept>
 
@@ -104,11 +105,20 @@ void Database::prepare(const std::string& name, const std::string& sql)
     if (PQresultStatus(result.get()) != PGRES_COMMAND_OK) throw std::runtime_error(PQerrorMessage(connection_.get()));
 }
 
-std::vector<std::int32_t> Database::execute_prepared(const std::string& name, const char* parameter, int length)
+// The parameters stand one after the other in the buffer.
+std::vector<std::int32_t> Database::execute_prepared(const std::string& name, std::span<const std::size_t> ends)
 {
-    const int binary = 1;
-    const Result result(
-        PQexecPrepared(connection_.get(), name.c_str(), 1, &parameter, &length, &binary, /* resultFormat */ 1));
+    std::vector<const char*> values;
+    std::vector<int> lengths;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+        values.push_back(buffer_.data() + begin);
+        lengths.push_back(static_cast<int>(end - begin));
+        begin = end;
+    }
+    const std::vector<int> binary(ends.size(), 1);
+    const Result result(PQexecPrepared(connection_.get(), name.c_str(), static_cast<int>(ends.size()), values.data(),
+                                       lengths.data(), binary.data(), /* resultFormat */ 1));
     if (PQresultStatus(result.get()) != PGRES_TUPLES_OK) throw std::runtime_error(PQerrorMessage(connection_.get()));
     std::vector<std::int32_t> ids(static_cast<std::size_t>(PQntuples(result.get())));
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -119,18 +129,24 @@ std::vector<std::int32_t> Database::execute_prepared(const std::string& name, co
     return ids;
 }
 
-std::vector<std::int32_t> Database::search(const std::string& name, std::span<const float> vector)
+std::vector<std::int32_t> Database::search(const std::string& name, std::span<const float> vector,
+                                           std::span<const std::int32_t> numbers)
 {
     buffer_.clear();
     append_vector(buffer_, vector);
-    return execute_prepared(name, buffer_.data(), static_cast<int>(buffer_.size()));
+    std::vector<std::size_t> ends{buffer_.size()};
+    for (const std::int32_t number : numbers) {
+        append_int32(buffer_, static_cast<std::size_t>(number));
+        ends.push_back(buffer_.size());
+    }
+    return execute_prepared(name, ends);
 }
 
 std::vector<std::int32_t> Database::look_up(const std::string& name, std::int32_t id)
 {
     buffer_.clear();
     append_int32(buffer_, static_cast<std::size_t>(id));
-    return execute_prepared(name, buffer_.data(), static_cast<int>(buffer_.size()));
+    return execute_prepared(name, std::array{buffer_.size()});
 }
 
 void Database::send_copy(const std::string& data)

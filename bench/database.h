@@ -30,11 +30,12 @@ public:
     // The only value of a query, as text.
     std::string value(const std::string& sql);
 
-    // Prepare a statement of one parameter, sent and answered in binary.
+    // Prepare a statement whose parameters are sent, and whose answer comes, in binary.
     void prepare(const std::string& name, const std::string& sql);
 
-    // Run it with a vector, or with a number, and give the ids back.
-    std::vector<std::int32_t> search(const std::string& name, std::span<const float> vector);
+    // Run it with a vector and numbers after it, or with a number alone, and give the ids back.
+    std::vector<std::int32_t> search(const std::string& name, std::span<const float> vector,
+                                     std::span<const std::int32_t> numbers = {});
     std::vector<std::int32_t> look_up(const std::string& name, std::int32_t id);
 
     // The first two columns of all rows, numbers both.
@@ -55,7 +56,7 @@ private:
     using Result = std::unique_ptr<pg_result, ResultDeleter>;
 
     Result execute(const std::string& sql);
-    std::vector<std::int32_t> execute_prepared(const std::string& name, const char* parameter, int length);
+    std::vector<std::int32_t> execute_prepared(const std::string& name, std::span<const std::size_t> ends);
     void send_copy(const std::string& data);
 
     std::unique_ptr<pg_conn, ConnectionDeleter> connection_;

@@ -6,9 +6,11 @@ A file of bench/run gives bars of queries a second at equal recall and of CREATE
   NAME-DATA-batches.svg  queries/s by the size of a batch (figure 9)
   NAME-tables.svg        recall@10 against queries/s of each table, a panel for each size of a batch
   NAME-rows.svg          seconds of a build and queries/s by the number of rows
+A file of bench/filters gives queries/s by the share of rows that pass, NAME-DATA.svg.
 The same figures give the same file."""
 
 import csv
+import math
 import os
 import re
 import statistics
@@ -23,6 +25,8 @@ import matplotlib.pyplot as plt
 COLOURS = {"pgwarp": "#0b6e4f", "pgvector": "#b0b0b0"}
 VISITED = {"0": "hash", "1": "bloom", "2": "cuckoo"}
 GROWTH_RECALL = 0.95
+FILTER_RECALL = 0.99
+FILTER_LINES = {"filter columns": "-", "above the index": "--", "strict_order": "-."}
 MOST_RECALL = 0.9995  # the axis of recall has no end: more is drawn here
 RECALLS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 # The plots of docs/plots: the file of docs/figures, the plot's name in it, and its name there.
@@ -36,6 +40,7 @@ DOCS = (
     ("graph-gpu", "sift-1000000-choices", "graph-gpu-choices"),
     ("graph-gpu", "sift-1000000-batches", "graph-gpu-batches"),
     ("graph-gpu", "rows", "graph-gpu-rows"),
+    ("filters", "embedding-200k", "filters-embedding-200k"),
 )
 
 
@@ -187,6 +192,32 @@ class Drawer:
         axes.legend(fontsize=7)
         self.save(figure, name, title)
 
+    def shares(self, rows, name):
+        """By the share of rows that pass, at a recall: of several places of these rows the slowest."""
+        if not self.wants(name):
+            return
+        figure, axes = plt.subplots(1, 2, figsize=(11, 4.5))
+        lines = list(dict.fromkeys((row["method"], row["filter"]) for row in rows))
+        methods = list(dict.fromkeys(method for method, _ in lines))
+        places_of = {}
+        for row in sorted(rows, key=lambda row: number(row, "share")):
+            places_of.setdefault(number(row, "share"), set()).add(row["where"])
+        for place, many in zip(axes, (False, True)):
+            for method, how in lines:
+                own = [row for row in rows if (row["method"], row["filter"], row["clients"] != "1") == (method, how, many)]
+                points = [(share, slowest_place(own, share, places)) for share, places in places_of.items()]
+                points = [(100 * share, math.nan if rate is None else rate) for share, rate in points]
+                if not all(math.isnan(rate) for _, rate in points):
+                    style = FILTER_LINES.get(how, ":")
+                    colour = plt.get_cmap("tab10").colors[methods.index(method)]
+                    place.plot(*zip(*points), style, marker="o", markersize=3, linewidth=1, label=f"{method}, {how}", color=colour)
+            most = max(int(row["clients"]) for row in rows)
+            tidy(place, f"{most} clients, fewer where slow" if many else "1 client", "% of the rows pass", "queries/s", log_x=True)
+            place.xaxis.set_major_formatter("{x:g}")
+            place.invert_xaxis()
+        axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+        self.save(figure, name, f"{title_of(rows)}, recall@{rows[0]['k']} >= {FILTER_RECALL}")
+
     def growth(self, builds, searches, name):
         """Of sets that differ in their number of rows; of several builds of one the median."""
         if not self.wants(name):
@@ -219,6 +250,13 @@ def best_points(rows, least):
     points = [(min(number(row, "recall"), MOST_RECALL), number(row, "queries_per_second")) for row in rows]
     points = sorted(point for point in points if point[0] >= least)
     return [p for p in points if not any(other != p and other[0] >= p[0] and other[1] >= p[1] for other in points)]
+
+
+def slowest_place(rows, share, places):
+    """Queries/s of the fastest setting at the recall of filters, for the place of the rows where that is least; none where one is missing."""
+    enough = [row for row in rows if number(row, "share") == share and number(row, "recall") >= FILTER_RECALL]
+    rates = [[number(row, "queries_per_second") for row in enough if row["where"] == place] for place in places]
+    return min(map(max, rates)) if all(rates) else None
 
 
 def fastest(rows):
@@ -262,6 +300,10 @@ def draw_table(drawer, own, name):
 
 
 def draw(drawer, rows):
+    if "share" in rows[0]:
+        for name in dict.fromkeys(row["data"] for row in rows):
+            drawer.shares([row for row in rows if row["data"] == name and row["kind"] == "search"], name)
+        return
     if "clients" in rows[0]:
         for name in dict.fromkeys(row["data"] for row in rows):
             drawer.bars([row for row in rows if row["data"] == name], name)

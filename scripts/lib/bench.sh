@@ -11,6 +11,9 @@ stage_pgvector()
         chmod -R a+rX "$work/stage"
 }
 
+# Whether pgvector is staged, or installed.
+has_pgvector() { [ -n "$pgvector" ] || [ -f "$("$pg_bin/pg_config" --sharedir)/extension/vector.control" ]; }
+
 # Unpack a file of the data folder once: unpacked NAME
 unpacked()
 {
@@ -22,4 +25,14 @@ unpacked()
         zstd -q -d "$data/$1.zst" -o "$target.part" && mv "$target.part" "$target" || return 1
     fi
     echo "$target"
+}
+
+# Build a program of the benchmarks: build_bench TARGET
+build_bench()
+{
+    local launcher=()
+    [ "$bundle" = no ] || return 0
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    cmake -S "$root_dir" -B "$root_dir/build/bench" -G Ninja -DPGWARP_BENCH=ON -DPGWARP_TESTS=OFF "${launcher[@]}" &&
+        cmake --build "$root_dir/build/bench" --target "$1" -j "$jobs"
 }

@@ -49,8 +49,10 @@ my @indexes;
 for my $method ('overlap', 'overlap_encoded')
 {
 	sql("CREATE ACCESS METHOD $method TYPE INDEX HANDLER ${method}_handler;
-		CREATE OPERATOR CLASS plain_ops FOR TYPE int[] USING $method AS FUNCTION 2 (int[]) element_list(internal);
-		CREATE OPERATOR CLASS weighted_ops FOR TYPE int[] USING $method AS FUNCTION 2 (int[]) element_weighted_list(internal);
+		CREATE OPERATOR CLASS plain_ops FOR TYPE int[] USING $method AS
+			FUNCTION 1 (int[]) pgwarp_metric_overlap(internal), FUNCTION 2 (int[]) element_list(internal);
+		CREATE OPERATOR CLASS weighted_ops FOR TYPE int[] USING $method AS
+			FUNCTION 1 (int[]) pgwarp_metric_overlap(internal), FUNCTION 2 (int[]) element_weighted_list(internal);
 		CREATE INDEX ${method}_plain ON lists USING $method (l plain_ops);
 		CREATE INDEX ${method}_weighted ON lists USING $method (l weighted_ops) INCLUDE (id)");
 	push @indexes, "${method}_plain", "${method}_weighted";

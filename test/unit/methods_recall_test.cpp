@@ -17,21 +17,27 @@ namespace
 
 constexpr std::size_t query_count = 60;
 
-// Row r lies at distance r from every query. Of each ten rows a search finds as many as its effort, less `lost`.
+// Row r lies at distance r from every query. Of each ten rows a search finds as many as its effort, less `lost`, and no
+// more than `most`.
 class TenthsSearcher : public Searcher
 {
 public:
-    explicit TenthsSearcher(std::size_t rows, std::int64_t lost = 0) : rows_(rows), lost_(lost) {}
+    explicit TenthsSearcher(std::size_t rows, std::int64_t lost = 0, ResultKind kind = ResultKind::exact,
+                            std::int64_t most = 10)
+        : rows_(rows), lost_(lost), kind_(kind), most_(most)
+    {
+    }
     void write(const std::string&, std::uint64_t, std::span<const std::byte>) override {}
     void finish_load(ThreadPool&) override {}
     std::uint64_t memory_bytes() const override { return 0; }
-    ResultKind result_kind() const override { return ResultKind::exact; }
+    ResultKind result_kind() const override { return kind_; }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool&) const override
     {
         results.assign(batch.count, {});
         for (std::vector<RowResult>& found : results) {
             for (std::uint32_t row = 0; row < rows_ && found.size() < batch.k; ++row) {
-                if (static_cast<std::int64_t>(row % 10) < batch.effort - lost_ && !bit_is_set(batch.dead, row))
+                if (static_cast<std::int64_t>(row % 10) < std::min(batch.effort - lost_, most_) &&
+                    !bit_is_set(batch.dead, row))
                     found.push_back({static_cast<double>(row), row});
             }
         }
@@ -48,6 +54,8 @@ public:
 private:
     std::size_t rows_;
     std::int64_t lost_;
+    ResultKind kind_;
+    std::int64_t most_;
 };
 
 // The neighbours of each query: the first live rows.
@@ -94,6 +102,28 @@ TEST(Recall, OwnRowsDoNotCount)
     EXPECT_EQ(curve.points[0].recall[0], 0);
     EXPECT_EQ(curve.points[1].recall[0], 1);
     EXPECT_EQ(curve.points[1].recall[2], 1);
+}
+
+// Codes alone never find the last of ten rows, whatever the effort.
+TEST(Recall, EndsWhereCodesGainNothing)
+{
+    ThreadPool pool(1);
+    const std::vector<float> queries(query_count);
+    const auto truth = first_rows(5000);
+    std::vector<std::int64_t> efforts(30);
+    std::iota(efforts.begin(), efforts.end(), 1);
+    const auto last_effort = [&](ResultKind kind, std::int64_t gains_from) {
+        const TenthsSearcher searcher(5000, 0, kind, 9);
+        const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
+        const Calibration curve = measure_recall(input, {.efforts = efforts, .gains_from = gains_from}, quiet, pool);
+        EXPECT_NEAR(curve.points[curve.count - 1].recall[2], 0.9, 0.02);
+        return curve.points[curve.count - 1].effort;
+    };
+    EXPECT_EQ(last_effort(ResultKind::approximate, 1), 12);
+    EXPECT_EQ(last_effort(ResultKind::approximate, 15), 18);
+    EXPECT_EQ(last_effort(ResultKind::approximate, 0), 30);
+    // Exact distances find more in the end.
+    EXPECT_EQ(last_effort(ResultKind::exact, 1), 30);
 }
 
 // Where the effort is a width, a search keeps no fewer rows than it returns, and is the same for all smaller efforts.

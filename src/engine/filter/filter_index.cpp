@@ -205,8 +205,8 @@ FailingRows FilterIndex::mark(std::span<const std::uint64_t> predicate, RowBitma
         failing.bits.assign(words, 0);
     } else if (narrowest_term(predicate, pool).rows < rows_ / scan_share) {
         failing.bits.assign(words, ~std::uint64_t{0});
-        for (const std::uint32_t row : passing(predicate, pool)->rows)
-            failing.bits[row / 64] &= ~(std::uint64_t{1} << (row % 64));
+        const std::shared_ptr<const PassingRows> passed = passing(predicate, pool);
+        for (const std::uint32_t row : passed->rows) failing.bits[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     } else {
         failing.bits.resize(words);
         mark_by_scan(predicate, failing.bits, pool);

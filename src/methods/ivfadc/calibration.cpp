@@ -60,12 +60,20 @@ std::vector<std::array<float, 4>> shares_within(const std::vector<std::vector<st
 
 }  // namespace
 
+// Returns the number of probes from which on codes may have told all they can: many times the rows of the widest
+// search, so that no more rows of its lists are missing.
+std::int64_t IvfadcCalibration::gains_from() const
+{
+    constexpr std::size_t most_waiting = 16384;  // rows searched
+    return static_cast<std::int64_t>(std::max<std::size_t>(1, most_waiting * options.lists / list_of_row.size()));
+}
+
 Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& pool) const
 {
     const std::vector<std::int64_t> schedule = probe_schedule(options.lists);
     if (searcher != nullptr) {
         const RecallInput input{*searcher, list_of_row.size() - 1, sample.queries, sample.truth, sample.rows};
-        return measure_recall(input, {.efforts = schedule}, progress, pool);
+        return measure_recall(input, {.efforts = schedule, .gains_from = gains_from()}, progress, pool);
     }
     RecallCurve curve(sample.rows.size(), true);
     const auto ranks = probe_ranks(*this, pool);

@@ -26,6 +26,9 @@ struct IvfadcCalibration {
     // of probes at once. The same holds for bytes, which the backend ranks again by the heap's rows: it asks for enough
     // of them to lose next to none. Where product codes alone rank, real searches are made.
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
+
+private:
+    std::int64_t gains_from() const;
 };
 
 }  // namespace pgwarp

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "methods/recall/curve.h"
+#include "methods/recall/gain.h"
 #include "methods/recall/searches.h"
 #include "methods/rows/place_table.h"
 #include "numeric/sample.h"
@@ -25,6 +26,7 @@ constexpr std::size_t all_measured_up_to = 700;  // candidates
 constexpr float enough_recall[4] = {0, 0.995F, 0.9985F, 0.95F};
 // Where some of the candidates do not reach this recall, line codes order rows badly.
 constexpr float usual_recall = 0.95F;
+constexpr GainRule line_code_gain = {.steps = 2, .from = 16384};
 
 // Returns the number of proposals that vectors rank in a search for k rows: the index's own, or the heap's.
 std::size_t ranked_for(const TreeOptions& options, std::size_t rows, std::int64_t effort, std::uint32_t k)
@@ -55,22 +57,6 @@ bool finds_enough(const Calibration& so_far)
     const float* recall = so_far.points[so_far.count - 1].recall;
     for (std::size_t column = 0; column < 4; ++column)
         if (recall[column] >= 0 && recall[column] < enough_recall[column]) return false;
-    return true;
-}
-
-// Line codes order some true neighbours behind other rows, however many candidates there are. Where two steps gain next
-// to nothing for any k, more candidates do not either.
-bool gains_nothing(const Calibration& so_far)
-{
-    constexpr std::uint32_t steps = 2;
-    constexpr std::int64_t fewest_candidates = 16384;
-    constexpr float least_gain = 0.002F;
-    if (so_far.count <= steps) return false;
-    const CalibrationPoint& before = so_far.points[so_far.count - 1 - steps];
-    const CalibrationPoint& now = so_far.points[so_far.count - 1];
-    if (before.effort < fewest_candidates) return false;
-    for (std::size_t column = 0; column < 4; ++column)
-        if (now.recall[column] >= before.recall[column] + least_gain) return false;
     return true;
 }
 
@@ -120,7 +106,8 @@ Calibration TreeCalibration::run(const BuildProgress& progress, ThreadPool& pool
     for (std::size_t i = 0; i < schedule.size(); ++i) {
         progress.advance("calibrating", i, schedule.size());
         if (i + 1 == schedule.size() || finds_enough(curve.calibration())) break;
-        if (!options.keeps_vectors() && gains_nothing(curve.calibration())) return with_nearest(curve.calibration());
+        if (!options.keeps_vectors() && has_stopped_gaining(curve.calibration(), line_code_gain))
+            return with_nearest(curve.calibration());
         curve.add(schedule[i], shares_at(schedule[i], pool, progress.cancel));
     }
     // The last effort takes all rows, by their vectors or by line codes.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "methods/recall/curve.h"
+#include "methods/recall/gain.h"
 #include "methods/rows/place_table.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"
@@ -29,7 +30,6 @@ constexpr double most_moved = 1.15;           // factor between an effort and th
 // Where values are estimates, recall is limited to the candidates that the backend ranks. Wider searches are not
 // measured when recall has not risen over this many points, the hundred nearest rows included.
 constexpr std::uint32_t points_without_gain = 3;
-constexpr float worthwhile_gain = 0.002F;
 
 using Shares = std::vector<std::array<float, 4>>;
 using Results = std::vector<std::vector<RowResult>>;
@@ -180,24 +180,24 @@ private:
     bool is_enough(const Calibration& so_far) const
     {
         if (!rules_.effort_is_width) {
+            if (rules_.gains_from > 0 && kind() == ResultKind::approximate &&
+                has_stopped_gaining(so_far, {.steps = points_without_gain, .from = rules_.gains_from}))
+                return true;
             for (std::size_t column = 0; column < 4; ++column)
                 if (!finds_enough(shares_, column)) return false;
             return true;
         }
         const float* recall = so_far.points[so_far.count - 1].recall;
         const auto enough = [](float at_k) { return at_k < 0 || at_k >= static_cast<float>(enough_recall); };
-        return std::all_of(recall, recall + 4, enough) || has_stopped_gaining(so_far);
+        return std::all_of(recall, recall + 4, enough) || widths_gain_nothing(so_far);
     }
 
-    bool has_stopped_gaining(const Calibration& so_far) const
+    bool widths_gain_nothing(const Calibration& so_far) const
     {
-        if (kind() != ResultKind::approximate || so_far.count <= points_without_gain) return false;
-        const CalibrationPoint& before = so_far.points[so_far.count - 1 - points_without_gain];
-        const CalibrationPoint& now = so_far.points[so_far.count - 1];
-        if (!ks_[2].empty() && is_wide(Calibration::ks[2], before.effort)) return false;
-        for (std::size_t column = 0; column < 3; ++column)
-            if (now.recall[column] - before.recall[column] >= worthwhile_gain) return false;
-        return true;
+        if (kind() != ResultKind::approximate) return false;
+        const std::size_t least = ks_[2].empty() ? 0 : width(Calibration::ks[2]);
+        return has_stopped_gaining(
+            so_far, {.steps = points_without_gain, .from = static_cast<std::int64_t>(least), .columns = 3});
     }
 
     // Whether a search for k rows returns more rows than the effort keeps.

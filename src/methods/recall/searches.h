@@ -31,6 +31,9 @@ struct RecallRules {
     // varies less. The curve ends where all recalls are high, or where estimates stop improving. Where false, each k
     // has its own search, and a column with high recall is not searched again.
     bool effort_is_width = false;
+    // Where the effort is no width: the effort from which on the curve of approximate searches ends when estimates stop
+    // improving. 0: it does not end so.
+    std::int64_t gains_from = 0;
 };
 
 struct RecallInput {

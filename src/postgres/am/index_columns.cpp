@@ -1,8 +1,14 @@
 #include "postgres/am/index_columns.h"
 
 extern "C" {
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
+#include "parser/parse_coerce.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
 
@@ -20,6 +26,45 @@ bool orders_by(Relation index, int column)
 const char* column_name(Relation index, int column)
 {
     return NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname);
+}
+
+bool is_ordering_class(const FormData_pg_opclass& candidate, Oid type)
+{
+    const Oid input = candidate.opcintype;
+    return IsBinaryCoercible(type, input) &&
+           OidIsValid(get_opfamily_proc(candidate.opcfamily, input, input, metric_support));
+}
+
+// The name of an operator class of the index's access method that would order by a value of this type; null where there
+// is none.
+char* find_ordering_class(Relation index, Oid type)
+{
+    char* name = nullptr;
+    Relation catalog = table_open(OperatorClassRelationId, AccessShareLock);
+    ScanKeyData of_method;
+    ScanKeyInit(&of_method, Anum_pg_opclass_opcmethod, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(index->rd_rel->relam));
+    SysScanDesc scan = systable_beginscan(catalog, OpclassAmNameNspIndexId, true, nullptr, 1, &of_method);
+    while (HeapTuple tuple = name == nullptr ? systable_getnext(scan) : nullptr) {
+        const auto* candidate = reinterpret_cast<Form_pg_opclass>(GETSTRUCT(tuple));
+        if (is_ordering_class(*candidate, type)) name = pstrdup(NameStr(candidate->opcname));
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return name;
+}
+
+// Raises an error where a column could be ordered by, if only its operator class were named.
+void refuse_unnamed_class(Relation index)
+{
+    for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); ++i) {
+        const char* name = find_ordering_class(index, TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+        if (name == nullptr) continue;
+        ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+                        errmsg("index \"%s\" has no column that it could order by", RelationGetRelationName(index)),
+                        errhint("Specify an operator class that orders by a distance for column \"%s\", such as %s.",
+                                column_name(index, i), name)));
+    }
 }
 
 }  // namespace
@@ -74,6 +119,7 @@ int filter_number(int vector, int column)
 
 [[noreturn]] static void refuse_without_order(Relation index)
 {
+    refuse_unnamed_class(index);
     const char* hint = "An index orders by one column, such as a vector, and filters by others.";
     if (filter_column_count(index) == 0) {
         const Oid type = TupleDescAttr(RelationGetDescr(index), 0)->atttypid;

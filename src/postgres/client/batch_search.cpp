@@ -18,7 +18,7 @@ void take_answers(const EngineReply& reply, BatchPart* part, BatchAnswer* answer
     const Result* results = copied.results;
     const uint64* places = copied.places;
     for (uint32 i = 0; i < count; ++i) {
-        answers[i] = {part, results, places, copied.counts[i], 0, nullptr};
+        answers[i] = {part, results, places, copied.counts[i], 0, 0, nullptr};
         results += copied.counts[i];
         if (places != nullptr) places += copied.counts[i];
     }

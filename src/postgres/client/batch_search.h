@@ -42,6 +42,7 @@ struct BatchAnswer {
     const uint64* places;  // of the results, or null
     uint32 count;
     uint32 dropped;       // results that a filter left out
+    uint32 passing;       // results that are known to pass this filter
     const uint32* ranks;  // of the results among all, where some were left out; otherwise null
 };
 

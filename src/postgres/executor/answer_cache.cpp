@@ -1,6 +1,5 @@
 #include "postgres/executor/answer_cache.h"
 
-#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/client/index_searches.h"
@@ -63,7 +62,7 @@ AnswerCache* first_cache(const EState* executor)
 SearchSettings current_settings(const AnswerCache* cache)
 {
     SearchSettings settings = {recall_asked(cache->index), {}};
-    add_method_settings(access_method_of(cache->index), index_element_type(cache->index), &settings.parameters);
+    add_method_settings(*cache->method, cache->element, &settings.parameters);
     return settings;
 }
 

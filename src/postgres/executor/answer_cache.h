@@ -5,6 +5,7 @@
 // under the present settings.
 #pragma once
 
+#include "methods/description.h"
 #include "numeric/metric.h"
 #include "postgres/executor/answer_filter.h"
 #include "postgres/scan/heap_prefetch.h"
@@ -42,6 +43,8 @@ struct SearchSettings {
 struct AnswerCache : JoinAnswers {
     const EState* executor;  // only scans of this execution use the cache
     Relation index;
+    const MethodDescription* method;  // of the index
+    ElementType element;
     Metric metric;
     uint32 dimensions;                 // 0: of text
     MemoryContext context;             // of the batch

@@ -16,8 +16,9 @@ extern "C" {
 namespace pgwarp
 {
 
-// The state of each row, two bits, in the order of tuple ids: the rows of a page are adjacent.
-enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3 };
+// The state of each row, two bits, in the order of tuple ids: the rows of a page are adjacent. A row beyond the table's
+// size when the filter was made has no place for its state; it is kept, and is not known to pass.
+enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3, no_place = 4 };
 
 struct AnswerFilter {
     PlanState* node;
@@ -92,7 +93,7 @@ Verdict verdict_of(const AnswerFilter* filter, Tid tid)
 {
     uint64 word = 0;
     uint32 shift = 0;
-    if (!find_verdict(filter, tid, &word, &shift)) return Verdict::kept;
+    if (!find_verdict(filter, tid, &word, &shift)) return Verdict::no_place;
     return static_cast<Verdict>(filter->verdicts[word] >> shift & 3);
 }
 
@@ -198,15 +199,18 @@ uint32 leave_out_dropped(const AnswerFilter* filter, const BatchAnswer& answer, 
         answer.places == nullptr ? nullptr : static_cast<uint64*>(palloc(sizeof(uint64) * Max(1U, answer.count)));
     uint32 kept = 0;
     uint32 kept_ahead = 0;
+    uint32 passing = 0;
     for (uint32 rank = 0; rank < answer.count; ++rank) {
         if (rank == depth) kept_ahead = kept;
-        if (verdict_of(filter, answer.results[rank].tid) == Verdict::dropped) continue;
+        const Verdict verdict = verdict_of(filter, answer.results[rank].tid);
+        if (verdict == Verdict::dropped) continue;
+        if (verdict == Verdict::kept) passing++;
         results[kept] = answer.results[rank];
         ranks[kept] = rank;
         if (places != nullptr) places[kept] = answer.places[rank];
         kept++;
     }
-    *filtered = {answer.part, results, places, kept, answer.count - kept, ranks};
+    *filtered = {answer.part, results, places, kept, answer.count - kept, passing, ranks};
     return depth >= answer.count ? kept : kept_ahead;
 }
 

@@ -1,6 +1,8 @@
 // The executor's side of KnnBatch: reads outer rows in batches, has their queries searched for, and returns the rows.
 #include "postgres/executor/knn_batch.h"
 
+#include "postgres/am/element_type.h"
+#include "postgres/am/methods.h"
 #include "postgres/client/index_state.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_batch_state.h"
@@ -105,6 +107,8 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     EState* executor = state->custom.ss.ps.state;
     cache->executor = executor;
     cache->index = index_open(index, AccessShareLock);
+    cache->method = &access_method_of(cache->index);
+    cache->element = index_element_type(cache->index);
     const IndexShape shape = read_metapage(cache->index).shape;
     cache->metric = static_cast<Metric>(shape.metric);
     cache->dimensions = shape.dimensions;

@@ -49,6 +49,8 @@ struct KnnFilterState {
     LimitHint hint;     // of the node
     FilteredScan scan;
     HeldRows held;
+    TupleTableSlot* slot;  // of the node, while ss_ScanTupleSlot may be the child's
+    bool takes_slots;      // the child's slots are of the node's kind
     MinimalTuple current;  // tuple whose values the slot shows; null: the child's row
     // Since the last rescan:
     bool begun;
@@ -72,6 +74,9 @@ void begin(CustomScanState* node, EState* executor, int flags)
     auto* scan = castNode(CustomScan, node->ss.ps.plan);
     state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
     node->custom_ps = list_make1(state->child);
+    bool all_alike = false;
+    state->takes_slots = ExecGetResultSlotOps(state->child, &all_alike) == &TTSOpsVirtual && all_alike;
+    state->slot = node->ss.ss_ScanTupleSlot;
     // WHERE CURRENT OF reads the relation from this node.
     node->ss.ss_currentRelation = reinterpret_cast<::ScanState*>(state->child)->ss_currentRelation;
     const KnnFilterPlan plan = read_knn_filter_plan(scan);
@@ -186,7 +191,7 @@ void follow_scan(KnnFilterState* state)
         state->frontier = lowest;
     }
     state->frontier = Max(state->frontier, row.value);
-    if (row.in_order) let_flow(state);
+    if (row.in_order || row.enough) let_flow(state);
 }
 
 // Returns the row's address in the table.
@@ -207,15 +212,21 @@ void name_row(KnnFilterState* state, ItemPointer address)
 
 void forget_current(KnnFilterState* state)
 {
-    ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
+    state->custom.ss.ss_ScanTupleSlot = state->slot;
+    ExecClearTuple(state->slot);
     if (state->current != nullptr) pfree(state->current);
     state->current = nullptr;
 }
 
-// Make the node's slot show the child's row, which is valid until the child's next row.
+// Make the node show the child's row, which is valid until the child's next row.
 void show_child_row(KnnFilterState* state, TupleTableSlot* from)
 {
-    TupleTableSlot* slot = state->custom.ss.ss_ScanTupleSlot;
+    if (state->takes_slots) {
+        if (state->current != nullptr) forget_current(state);
+        state->custom.ss.ss_ScanTupleSlot = from;
+        return;
+    }
+    TupleTableSlot* slot = state->slot;
     forget_current(state);
     slot_getallattrs(from);
     const auto columns = static_cast<Size>(slot->tts_tupleDescriptor->natts);
@@ -227,7 +238,7 @@ void show_child_row(KnnFilterState* state, TupleTableSlot* from)
 void show_held_row(KnnFilterState* state, HeldRow row)
 {
     forget_current(state);
-    ExecForceStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
+    ExecForceStoreMinimalTuple(row.tuple, state->slot, false);
     state->current = row.tuple;
     name_row(state, &row.address);
 }
@@ -235,9 +246,7 @@ void show_held_row(KnnFilterState* state, HeldRow row)
 TupleTableSlot* project(CustomScanState* node)
 {
     if (node->ss.ps.ps_ProjInfo == nullptr) return node->ss.ss_ScanTupleSlot;
-    ExprContext* context = node->ss.ps.ps_ExprContext;
-    ResetExprContext(context);
-    context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
+    node->ss.ps.ps_ExprContext->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
     return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
@@ -305,6 +314,7 @@ TupleTableSlot* execute(CustomScanState* node)
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         if (may_go_out(state)) {
+            ResetExprContext(node->ss.ps.ps_ExprContext);
             show_held_row(state, take_nearest(&state->held));
             return project(node);
         }

@@ -75,6 +75,17 @@ void begin_exactly(Progress* now)
     now->cursor = {lowest, 0};
 }
 
+// The number of rows of the batch that the scan may return beyond the search's depth, or after another search: of rows
+// whose bounds reach beyond those of the last row within the depth, only exact distances tell.
+uint32 doubtful_rows(const Progress& now)
+{
+    const Candidate* items = now.batch.items;
+    uint32 sure = now.confirmed;
+    const double reached = sure > 0 ? items[sure - 1].value : lowest;
+    while (sure > 0 && items[sure - 1].value < items[sure - 1].upper && items[sure - 1].upper > reached) --sure;
+    return now.batch.count - sure;
+}
+
 }  // namespace
 
 uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen)
@@ -131,6 +142,17 @@ void choose_next_search(IndexScanDesc scan)
     }
 }
 
+void note_passing(IndexScanDesc scan, uint32 passing)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    Progress& now = state_of(scan)->now;
+    now.enough = false;
+    // Rows that pass the filter may fail PostgreSQL's recheck of the keys.
+    if (passing == 0 || hint.filter == nullptr || now.searches != 1 || now.filter.words != nullptr) return;
+    const int64 wanted = limit_hint_rows(hint);
+    now.enough = wanted > 0 && int64{passing} >= wanted + doubtful_rows(now);
+}
+
 void describe_row(IndexScanDesc scan, const Candidate& candidate)
 {
     FilteredScan* filter = state_of(scan)->hint.filter;
@@ -141,13 +163,14 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     if (now.unplaced) {
         // Unplaced rows come after every distance.
         const bool null_key = now.null_distance && !now.null_query;
-        filter->row = {true, now.arbitrary, true, true, null_key, candidate.tid, farthest, farthest, now.searches};
+        filter->row = {true,     now.arbitrary, true,     true,     false,
+                       null_key, candidate.tid, farthest, farthest, now.searches};
         return;
     }
     const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
     const bool confirmed = now.batch.next <= now.confirmed;
-    filter->row = {true,          now.arbitrary,   now.exact || any_order, confirmed,   false,
-                   candidate.tid, candidate.value, candidate.upper,        now.searches};
+    filter->row = {true,  now.arbitrary, now.exact || any_order, confirmed,       now.enough,
+                   false, candidate.tid, candidate.value,        candidate.upper, now.searches};
 }
 
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)

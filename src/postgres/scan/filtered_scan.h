@@ -24,6 +24,7 @@ struct ScannedRow {
     bool unordered;  // every order is right, and there is no distance: NULL queries, zero vectors under cosine
     bool in_order;   // no later row is nearer
     bool confirmed;  // the search was deep enough for this row: only its recall makes it miss nearer rows
+    bool enough;     // the LIMIT gets all its rows from this search, which is the first
     bool null_key;   // the index's key is NULL in this row and all later ones
     Tid tid;         // as the index stores it
     double value;    // the distance lies in [value, upper]

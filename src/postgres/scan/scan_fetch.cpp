@@ -104,7 +104,8 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     *found = {};
     if (answer->part != nullptr) {
         *request = answer->part->request;
-        *found = {answer->part->reply, answer->count, answer->results, answer->places, answer->dropped};
+        *found = {answer->part->reply, answer->count,   answer->results,
+                  answer->places,      answer->dropped, answer->passing};
         follow_generation(&now, request->key.generation);
     }
     return true;
@@ -255,6 +256,7 @@ bool fetch_batch(IndexScanDesc scan)
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
         note_search(&now, complete, request, found);
+        note_passing(scan, found.passing);
         const bool by_codes = now.continuation;
         advance(&now, complete, state->hint.filter != nullptr, found);
         choose_ready(scan, found.header.kind, by_codes);

@@ -72,6 +72,7 @@ struct Progress {
     bool last_was_dry;  // it found fewer rows than it was for
     uint32 last_wanted;
     uint32 confirmed;  // rows of the batch within the search's depth
+    bool enough;       // note_passing()
     uint32 searches;   // number of searches
     uint64 emitted;    // number of rows emitted
     uint64 offered;    // number of rows offered, counted for a filter
@@ -112,6 +113,9 @@ bool reads_to_end(IndexScanDesc scan, const IndexState& state);
 void choose_first_search(IndexScanDesc scan, const IndexState& state);
 // Chooses the next search, after a search of whose rows too few passed the filter.
 void choose_next_search(IndexScanDesc scan);
+// Finds out whether the LIMIT above the KnnFilter needs no second search: `passing` rows of the first one, which filled
+// the batch, are known to pass the filter.
+void note_passing(IndexScanDesc scan, uint32 passing);
 // Describes the row that the scan is about to return to its KnnFilter.
 void describe_row(IndexScanDesc scan, const Candidate& candidate);
 

@@ -13,6 +13,7 @@ struct SearchResults {
     const Result* results;
     const uint64* places;  // of the results (place_source_shift), or null
     uint32 dropped;        // results left out because they don't pass the scan's filter
+    uint32 passing;        // results that are known to pass it
 };
 // Parses a reply to a search with one query. The results are a palloc'ed copy. Raises an error for a malformed reply.
 SearchResults read_search_reply(const EngineReply& reply);

@@ -36,7 +36,24 @@ struct NearSpace {
     float* lowest;      // [count]: bounds of the sums
     float* highest;     // [count]
     RankShared* select;
+    double norm = 0;  // of the query, where values of halves depend on it
 };
+
+// Values of halves are bounds: near rows have one value where their bounds are cut off, or are rounded to the same
+// number. Such rows are in the order of their numbers, whatever their sums.
+struct TiedSums {
+    float below = 0;        // sums up to this have one value
+    float apart = FLT_MIN;  // sums of other values differ by twice that; terms below FLT_MIN have fewer bits
+};
+__device__ inline TiedSums tied_sums(const ResidentRows& resident, double norm)
+{
+    constexpr double rounding = 5e-16;  // some units in the last place of 1
+    if (resident.full != nullptr) return {};
+    const double error = resident.half.error;
+    if (resident.metric == Metric::l2) return {static_cast<float>(error * error * (1 + 1e-5)), FLT_MIN};
+    const double scale = resident.metric == Metric::cosine ? 2 + error : norm * error;
+    return {-FLT_MAX, static_cast<float>(scale * rounding) + FLT_MIN};
+}
 
 namespace detail
 {
@@ -105,9 +122,10 @@ struct NearSum {
 };
 
 // Writes the bounds of the sums of rows positions[0, count): squared differences from the query, or negative products.
+// apart: of TiedSums.
 template <int Threads, class Rows>
 __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensions, const std::uint32_t* positions,
-                           std::uint32_t count, const NearSpace& space)
+                           std::uint32_t count, float apart, const NearSpace& space)
 {
     constexpr std::uint32_t at_once = Threads / row_lanes;
     constexpr std::uint32_t rows_together = Threads > 256 ? 8 : 4;  // rows of a lane that are read together
@@ -147,8 +165,7 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
             }
             const std::uint32_t i = first + j * at_once;
             if (lane != 0 || i >= count) continue;
-            // Terms below FLT_MIN have fewer bits.
-            const float error = relative * (squared ? sum.sum : sum.magnitude) + FLT_MIN;
+            const float error = relative * (squared ? sum.sum : sum.magnitude) + apart;
             const bool finite = error < FLT_MAX;
             space.lowest[i] = finite ? sum.sum - error : -FLT_MAX;
             space.highest[i] = finite ? sum.sum + error : FLT_MAX;
@@ -161,13 +178,14 @@ template <int Threads, class Rows>
 __device__ std::uint32_t keep_near(const Rows& rows, const ResidentRows& resident, std::uint32_t* positions,
                                    std::uint32_t count, std::uint32_t wanted, const NearSpace& space)
 {
-    bound_sums<Threads>(rows, resident.metric == Metric::l2, resident.dimensions, positions, count, space);
+    const TiedSums tied = tied_sums(resident, space.norm);
+    bound_sums<Threads>(rows, resident.metric == Metric::l2, resident.dimensions, positions, count, tied.apart, space);
     if (threadIdx.x == 0) space.select->kept = 0;
     // At least `wanted` sums are certainly within the limit.
     const RankBound ranked = find_rank<Threads>(*space.select, wanted, wanted + spare_rows, [&](const auto& use) {
         for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(make_key(space.highest[i], i));
     });
-    const float limit = key_bound(ranked.bound);
+    const float limit = fmaxf(key_bound(ranked.bound), tied.below);
     for (std::uint32_t base = 0; base < count; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
         const bool stays = i < count && !(space.lowest[i] > limit);

@@ -231,10 +231,6 @@ public:
     // Returns the effort by which search() finds as many of the rows that pass as it finds of all by `effort`, where it
     // takes no filters and this share of the rows pass. Efforts that count live rows stay as they are.
     virtual std::int64_t filtered_effort(std::int64_t effort, double) const { return effort; }
-    // Gives a batch without filters a larger k, of whose rows the caller keeps those that pass, and the settings to
-    // find these rows as surely as before the fewer. Returns false where that takes longer than a search for the
-    // queries of each predicate.
-    virtual bool widen(SearchBatch&, std::uint32_t) const { return false; }
     // Whether search_among() compares certain rows alone. Otherwise the caller has search_exact() do it, with all
     // others among the dead.
     virtual bool compares_certain_rows() const { return false; }

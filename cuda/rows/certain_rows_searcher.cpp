@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "device/wait.h"
+#include "methods/device_wait.h"
 #include "methods/ordered_scan.h"
+#include "rows/passing_rows.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -26,6 +29,29 @@ void CertainRowsSearcher::search_lists(const SearchBatch& batch, std::span<const
     const auto enqueue = [&](const CertainPlan& plan, const Chunk& chunk) {
         enqueue_certain_rows(rows, plan, chunk, pool);
     };
+    search_round(batch, Round(batch), plan_of, enqueue, results, pool);
+}
+
+void CertainRowsSearcher::search_passing(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+{
+    const double elements = static_cast<double>(batch.count * row_count()) * static_cast<double>(dimensions());
+    const DevicePatience patience(patience_for(2 * elements, 0, elements * canonical_operations));
+    search_some(batch, results, [&](const Tombstones* dead) { search_tested(batch, dead, results, pool); });
+}
+
+void CertainRowsSearcher::search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results,
+                                        ThreadPool& pool) const
+{
+    const CertainRows rows{certain_rows().value(), dead != nullptr ? dead->words.data() : nullptr};
+    const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
+    const AttributeView attributes = attributes_of(batch);
+    std::vector<PredicateWords> predicates;
+    for (const RowFilter& filter : batch.filters) predicates.push_back(filter.predicate);
+    const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t) {
+        return plan_passing_rows(static_cast<std::uint32_t>(row_count()),
+                                 SentFilters(attributes, std::span(predicates).subspan(first, count)), k);
+    };
+    const auto enqueue = [&](const PassingPlan& plan, const Chunk& chunk) { enqueue_passing_rows(rows, plan, chunk); };
     search_round(batch, Round(batch), plan_of, enqueue, results, pool);
 }
 

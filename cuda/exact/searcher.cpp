@@ -95,7 +95,7 @@ public:
         loading_.stream().synchronize();
     }
 
-    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes(); }
+    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes() + attribute_bytes(); }
     Residence residence() const override { return {context().device(), false, memory_bytes()}; }
     ResultKind result_kind() const override
     {

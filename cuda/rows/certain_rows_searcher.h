@@ -37,6 +37,7 @@ protected:
     {
         return attributes_.get(batch.filters[0], row_count());
     }
+    std::uint64_t attribute_bytes() const { return attributes_.bytes(); }
 
 private:
     void search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results, ThreadPool& pool) const;

@@ -34,8 +34,8 @@ public:
         const DevicePatience patience(build_patience);
         finish_mirror(pool);
     }
-    std::uint64_t memory_bytes() const final { return mirror_.device_bytes() + mirror_.host_bytes(); }
-    Residence residence() const final { return {context().device(), mirror_.is_split(), mirror_.device_bytes()}; }
+    std::uint64_t memory_bytes() const final { return device_bytes() + mirror_.host_bytes(); }
+    Residence residence() const final { return {context().device(), mirror_.is_split(), device_bytes()}; }
 
 protected:
     // name: as for DeviceSearcher. more: further arguments of the mirror.
@@ -50,6 +50,7 @@ protected:
     // The bitmap of dead rows as kernels read it; null where none is dead.
     virtual const std::uint32_t* bits_of(const Tombstones* dead) const = 0;
 
+    std::uint64_t device_bytes() const { return mirror_.device_bytes() + attribute_bytes(); }
     std::size_t row_count() const final { return mirror_.rows(); }
     std::size_t remote_row_bytes() const final { return mirror_.remote_row_bytes(); }
     void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,

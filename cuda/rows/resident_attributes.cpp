@@ -17,6 +17,7 @@ AttributeView ResidentAttributes::get(const RowFilter& filter, std::size_t rows)
         DeviceArray<std::uint64_t> codes(context_->pool(), count, "attributes of rows", *owner_);
         send(codes.data(), filter.attributes, count * sizeof(std::uint64_t), *owner_, "sending attributes");
         codes_ = std::move(codes);
+        bytes_.store(codes_.bytes(), std::memory_order_relaxed);
     });
     return {codes_.data(), static_cast<std::uint32_t>(filter.columns)};
 }

@@ -1,5 +1,5 @@
-// What a searcher may do beside the contract of Searcher: find the nearest of the rows that pass a filter without a list
-// of them, by tests of all rows.
+// What a searcher may do beside the contract of Searcher: find the nearest of the rows that pass a filter without a
+// list of them, by tests of all rows.
 #pragma once
 
 #include <cstdint>

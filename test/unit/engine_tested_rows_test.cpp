@@ -36,6 +36,7 @@ public:
             one.count = 1;
             one.queries = batch.queries.subspan(q * filtered_dimensions, filtered_dimensions);
             one.dead = others;
+            one.filters = {};
             one.dead_version = 0;
             search_exact(one, after.distance, after.row, results[q], pool);
         }

@@ -42,8 +42,8 @@ struct NearSpace {
 // Values of halves are bounds: near rows have one value where their bounds are cut off, or are rounded to the same
 // number. Such rows are in the order of their numbers, whatever their sums.
 struct TiedSums {
-    float below = 0;        // sums up to this have one value
-    float apart = FLT_MIN;  // sums of other values differ by twice that; terms below FLT_MIN have fewer bits
+    float below = -FLT_MAX;  // sums up to this have one value
+    float apart = FLT_MIN;   // sums of other values differ by twice that; terms below FLT_MIN have fewer bits
 };
 __device__ inline TiedSums tied_sums(const ResidentRows& resident, double norm)
 {

@@ -118,13 +118,13 @@ public:
     }
 
 protected:
-    std::optional<rows::ResidentRows> certain_rows() const override
+    std::optional<rows::CertainRows> certain_rows() const override
     {
-        rows::ResidentRows resident;
-        resident.metric = metric_;
-        resident.dimensions = dimensions_;
-        resident.full = vectors_.data();
-        return resident;
+        rows::CertainRows rows;
+        rows.resident.metric = metric_;
+        rows.resident.dimensions = dimensions_;
+        rows.resident.full = vectors_.data();
+        return rows;
     }
     std::size_t row_count() const override { return count_; }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override

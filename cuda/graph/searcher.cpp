@@ -61,16 +61,19 @@ public:
 
 protected:
     // Bits, and vectors in host memory, are compared by scans.
-    std::optional<rows::ResidentRows> certain_rows() const override
+    std::optional<rows::CertainRows> certain_rows() const override
     {
         const GraphView& view = mirror_.view();
         const bool has_form = mirror_.options().vectors == GraphVectors::half
                                   ? mirror_.metric() != Metric::l1
                                   : mirror_.options().vectors == GraphVectors::full && view.vectors.full != nullptr;
         if (!has_form) return std::nullopt;
-        rows::ResidentRows resident = view.vectors;
-        resident.metric = view.metric;
-        return resident;
+        rows::CertainRows rows;
+        rows.resident = view.vectors;
+        rows.resident.metric = view.metric;
+        if (view.vectors.full != nullptr && view.form == TraversalForm::bytes)
+            rows.coded = {view.bytes.rows, view.bytes.terms, view.bytes.mean, view.bytes.stride};
+        return rows;
     }
     const std::uint32_t* bits_of(const Tombstones* dead) const override
     {
@@ -193,7 +196,7 @@ void GraphSearcher::search_filtered(const SearchBatch& batch, const Round& round
 // meets takes longer than one of a list.
 double GraphSearcher::filtered_cost(const SearchBatch& batch, double pass_rate) const
 {
-    constexpr double met_cost = 3000;
+    constexpr double met_cost = 1000;
     const std::size_t k = std::min<std::size_t>(batch.k, mirror_.rows());
     const FilteredQueue queue = filtered_queue(ef_of(batch), k, pass_rate);
     if (queue.length == 0) return std::numeric_limits<double>::infinity();

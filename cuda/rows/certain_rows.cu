@@ -62,7 +62,7 @@ __global__ __launch_bounds__(threads) void value_list(CertainRows rows, const fl
                                                       std::uint32_t count, double* values)
 {
     const std::uint32_t at = blockIdx.x * (threads / 8) + threadIdx.x / 8;
-    const double norm = norm_of(rows.resident, query);
+    const double norm = norm_of(rows, query);
     const std::uint32_t row = list[min(at, count - 1)];
     const double value = value_of(rows.resident, query, norm, row);
     if (at < count && threadIdx.x % 8 == 0)
@@ -143,7 +143,7 @@ void enqueue_certain_rows(const CertainRows& rows, const CertainPlan& plan, cons
 
     Carver device(chunk.workspace);
     const Space space = lay_out(device, layout, plan.k, true);
-    const CompareJob job{rows, compares_sums(rows.resident), chunk.queries, space.entries, plan.k, plan.piece_rows};
+    const CompareJob job = job_of(rows, chunk.queries, space.entries, plan.k, plan.piece_rows);
     launch_comparison(job, ListedRows{space.lists, space.pieces}, static_cast<std::uint32_t>(layout.pieces().size()),
                       chunk.stream);
     merge_queries<<<plan.count, merge_threads, 0, chunk.stream>>>(space.entries, space.first_pieces, plan.k,

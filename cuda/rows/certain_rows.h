@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +22,18 @@ namespace pgwarp::cuda::rows
 
 inline constexpr std::uint32_t most_compared_k = 512;  // a larger k, or a cursor: enqueue_certain_values()
 
+// Rows in bytes, which propose where full vectors decide: their differences from a mean row, or multiples of them.
+struct CodedRows {
+    const std::int8_t* rows = nullptr;  // [rows][stride], zeros from the dimensions on; null: there are none
+    const float2* terms = nullptr;      // [rows]: x the scale of the row
+    const float* mean = nullptr;        // [dimensions], by which queries are moved; null: not at all
+    std::uint32_t stride = 0;           // a multiple of 16
+};
+
 // Rows on the device, at the positions of their numbers: full vectors, or halves where the metric is not L1.
 struct CertainRows {
     ResidentRows resident;
+    CodedRows coded;                      // of full vectors
     const std::uint64_t* dead = nullptr;  // one bit for each row; null: no row is dead
 };
 

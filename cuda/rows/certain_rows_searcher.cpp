@@ -12,14 +12,15 @@ namespace pgwarp::cuda::rows
 
 bool CertainRowsSearcher::compares_certain_rows() const
 {
-    const std::optional<ResidentRows> rows = certain_rows();
-    return rows.has_value() && serves_certain_rows(context(), *rows);
+    const std::optional<CertainRows> rows = certain_rows();
+    return rows.has_value() && serves_certain_rows(context(), rows->resident);
 }
 
 void CertainRowsSearcher::search_lists(const SearchBatch& batch, std::span<const RowList> lists, const RowResult& after,
                                        const Tombstones* dead, Results& results, ThreadPool& pool) const
 {
-    const CertainRows rows{certain_rows().value(), dead != nullptr ? dead->words.data() : nullptr};
+    CertainRows rows = certain_rows().value();
+    if (dead != nullptr) rows.dead = dead->words.data();
     const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
     if (k > most_compared_k || comes_before(before_all, after))
         return search_one_by_one(batch, lists, {after.distance, after.row}, rows, results, pool);
@@ -42,7 +43,8 @@ void CertainRowsSearcher::search_passing(const SearchBatch& batch, Results& resu
 void CertainRowsSearcher::search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                         ThreadPool& pool) const
 {
-    const CertainRows rows{certain_rows().value(), dead != nullptr ? dead->words.data() : nullptr};
+    CertainRows rows = certain_rows().value();
+    if (dead != nullptr) rows.dead = dead->words.data();
     const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
     const AttributeView attributes = attributes_of(batch);
     std::vector<PredicateWords> predicates;

@@ -28,7 +28,7 @@ protected:
     }
 
     // The rows in the form of CertainRows; none where they have another.
-    virtual std::optional<ResidentRows> certain_rows() const { return std::nullopt; }
+    virtual std::optional<CertainRows> certain_rows() const { return std::nullopt; }
     // Tombstones have the words of the bitmap, where the searcher has certain_rows().
     void search_lists(const SearchBatch& batch, std::span<const RowList> lists, const RowResult& after,
                       const Tombstones* dead, Results& results, ThreadPool& pool) const final;

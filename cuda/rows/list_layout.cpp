@@ -58,14 +58,18 @@ std::uint32_t ListLayout::place_of(const std::uint32_t* row) const
 
 void ListLayout::copy_rows(std::uint32_t* to, ThreadPool& pool) const
 {
-    constexpr std::size_t grain = std::size_t{1} << 17;
-    for (std::size_t i = 0; i < stretches_.size(); ++i) {
-        const RowList stretch = stretches_[i];
-        std::uint32_t* const out = to + places_[i];
-        pool.parallel_for(stretch.size(), grain, [&](std::size_t begin, std::size_t end) {
-            std::memcpy(out + begin, stretch.data() + begin, (end - begin) * sizeof(std::uint32_t));
-        });
-    }
+    constexpr std::size_t grain = std::size_t{1} << 16;
+    pool.parallel_for(sent_rows_, grain, [&](std::size_t begin, std::size_t end) {
+        auto number =
+            static_cast<std::size_t>(std::upper_bound(places_.begin(), places_.end(), begin) - places_.begin() - 1);
+        for (std::size_t at = begin; at < end; ++number) {
+            const RowList stretch = stretches_[number];
+            const std::size_t skipped = at - places_[number];
+            const std::size_t some = std::min(stretch.size() - skipped, end - at);
+            std::memcpy(to + at, stretch.data() + skipped, some * sizeof(std::uint32_t));
+            at += some;
+        }
+    });
 }
 
 }  // namespace pgwarp::cuda::rows

@@ -76,7 +76,7 @@ void enqueue_passing_rows(const CertainRows& rows, const PassingPlan& plan, cons
     send_written(chunk, plan.host_workspace);
     Carver memory(chunk.workspace);
     const Space space = lay_out(memory, plan);
-    const CompareJob job{rows, compares_sums(rows.resident), chunk.queries, space.entries, plan.k, most_piece_rows};
+    const CompareJob job = job_of(rows, chunk.queries, space.entries, plan.k, most_piece_rows);
     launch_comparison(job, TestedRows{plan.filters.view(space.filters), plan.rows, plan.count, plan.pieces},
                       plan.count * plan.pieces, chunk.stream);
     merge_queries<<<plan.count, merge_threads, 0, chunk.stream>>>(space.entries, plan.pieces, plan.k, chunk.answers);

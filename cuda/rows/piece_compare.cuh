@@ -21,7 +21,8 @@ inline constexpr std::uint32_t most_piece_rows = 1024;
 
 struct CompareJob {
     CertainRows rows;
-    bool near;  // sums choose the rows whose values are computed
+    bool near;   // sums choose the rows whose values are computed
+    bool coded;  // of bytes first
     const float* queries;
     Entries entries;
     std::uint32_t k;
@@ -70,10 +71,13 @@ __device__ inline double value_of(const ResidentRows& resident, const float* que
     return half_value(resident, query, norm, row);
 }
 
-// The norm of a query where values need it.
-__device__ inline double norm_of(const ResidentRows& resident, const float* query)
+// The norm of a query where values or bounds need it.
+__device__ inline double norm_of(const CertainRows& rows, const float* query)
 {
-    if (resident.full != nullptr || resident.metric != Metric::inner_product) return 0;
+    const ResidentRows& resident = rows.resident;
+    const bool full = resident.full != nullptr;
+    if (resident.metric == Metric::l2 || (full ? rows.coded.rows == nullptr : resident.metric == Metric::cosine))
+        return 0;
     return __dsqrt_rn(canonical_dot(query, query, resident.dimensions));
 }
 
@@ -112,6 +116,17 @@ __device__ inline std::uint32_t keep_near(const CompareJob& job, std::uint32_t* 
     return detail::keep_near<compare_threads>(rows, resident, numbers, count, job.k, space);
 }
 
+// The same by bytes. moved: the query as bytes are compared with it.
+__device__ inline std::uint32_t keep_coded(const CompareJob& job, std::uint32_t* numbers, std::uint32_t count,
+                                           const float* moved, NearSpace space)
+{
+    const CodedRows& coded = job.rows.coded;
+    space.query = moved;
+    const detail::ByteRows rows{coded.rows, coded.terms, coded.stride,
+                                sqrtf(static_cast<float>(job.rows.resident.dimensions))};
+    return detail::keep_near<compare_threads>(rows, job.rows.resident, numbers, count, job.k, space);
+}
+
 // A Source has piece(number); row(piece, i), the i-th row of a piece; passes(piece, row); and place(piece, number), the
 // place of the piece's entries. Pieces are numbered from `first` on.
 template <class Source>
@@ -122,7 +137,7 @@ __global__ __launch_bounds__(compare_threads) void compare_pieces(CompareJob job
     const ResidentRows& resident = job.rows.resident;
     auto* select = reinterpret_cast<RankShared*>(keys + job.piece_rows);
     auto* query = reinterpret_cast<float*>(select + 1);
-    float* mean = query + padded_dimensions(resident.dimensions);
+    float* mean = query + padded_dimensions(resident.dimensions);  // of halves; of full vectors the query moved
     auto* numbers = reinterpret_cast<std::uint32_t*>(mean + padded_dimensions(resident.dimensions));
     auto* bounds = reinterpret_cast<float*>(keys);
 
@@ -132,13 +147,18 @@ __global__ __launch_bounds__(compare_threads) void compare_pieces(CompareJob job
     for (std::uint32_t d = threadIdx.x; d < padded_dimensions(resident.dimensions); d += compare_threads) {
         const bool inside = d < resident.dimensions;
         query[d] = inside ? given[d] : 0;
-        mean[d] = inside && resident.full == nullptr ? resident.half.mean[d] : 0;
+        if (resident.full == nullptr) {
+            mean[d] = inside ? resident.half.mean[d] : 0;
+        } else {
+            mean[d] = inside && job.rows.coded.mean != nullptr ? __fsub_rn(given[d], job.rows.coded.mean[d]) : query[d];
+        }
     }
     if (threadIdx.x == 0) least = ~std::uint64_t{0};
     std::uint32_t count = list_live(job, source, piece, numbers, &select->kept);
-    const double norm = norm_of(resident, query);
-    if (job.near && count > job.k + spare_rows)
-        count = keep_near(job, numbers, count, {query, mean, bounds, bounds + job.piece_rows, select, norm});
+    const double norm = norm_of(job.rows, query);
+    const NearSpace space{query, mean, bounds, bounds + job.piece_rows, select, norm};
+    if (job.coded && count > job.k + spare_rows) count = keep_coded(job, numbers, count, mean, space);
+    if (job.near && count > job.k + spare_rows) count = keep_near(job, numbers, count, space);
     // The bound is uniform in a warp, whose lanes all take part in the shuffles.
     for (std::uint32_t base = threadIdx.x / 32 * 4; base < count; base += compare_threads / 8) {
         const std::uint32_t at = base + threadIdx.x % 32 / 8;
@@ -177,10 +197,14 @@ void launch_comparison(const CompareJob& job, const Source& source, std::uint32_
     }
 }
 
-// Whether sums choose the rows whose values are computed.
-inline bool compares_sums(const ResidentRows& resident)
+// entries: places for those of the pieces.
+inline CompareJob job_of(const CertainRows& rows, const float* queries, const Entries& entries, std::uint32_t k,
+                         std::uint32_t piece_rows)
 {
-    return resident.metric != Metric::l1 && has_near_values(resident);
+    const bool summed = rows.resident.metric != Metric::l1;
+    return {
+        rows,      summed && has_near_values(rows.resident), summed && rows.coded.rows != nullptr, queries, entries, k,
+        piece_rows};
 }
 
 }  // namespace pgwarp::cuda::rows

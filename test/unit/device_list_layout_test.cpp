@@ -68,6 +68,20 @@ TEST(ListLayout, KeepsOtherMemoryApart)
     expect_lists({others, some, others}, 64, 200);
 }
 
+// More rows than a thread copies at a time, in long stretches and in short ones.
+TEST(ListLayout, CopiesStretchesInPieces)
+{
+    std::vector<std::vector<std::uint32_t>> memory;
+    for (std::uint32_t i = 0; i < 3000; ++i) memory.push_back(numbers(i % 1000 == 0 ? 150001 : i % 90, 7 * i));
+    std::size_t rows = 0;
+    std::vector<RowList> lists;
+    for (const auto& own : memory) {
+        lists.emplace_back(own);
+        rows += own.size();
+    }
+    expect_lists(lists, 1024, rows);
+}
+
 TEST(ListLayout, TakesEmptyLists)
 {
     const std::vector<std::uint32_t> some = numbers(3, 7);

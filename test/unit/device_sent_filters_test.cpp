@@ -119,6 +119,13 @@ TEST(FilteredQueues, GrowAsFewerRowsPass)
         length = queue.length;
         expanded = queue.ef;
     }
+    for (const std::size_t k : {1, 10, 100, 1000}) {
+        for (double rate = .99; rate > .3; rate -= .01) {
+            const graph::FilteredQueue queue = filtered_queue(k + 5, k, rate);
+            EXPECT_GE(static_cast<double>(queue.ef) * rate, static_cast<double>(k)) << k << " at " << rate;
+            EXPECT_GE(queue.length, queue.ef);
+        }
+    }
     EXPECT_EQ(filtered_queue(80, 10, .001).length, 0U);
     EXPECT_EQ(filtered_queue(80, 10, 0).length, 0U);
     EXPECT_EQ(filtered_queue(5000, 4000, .5).length, 0U);

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_device.h"
 #include "described.h"
 #include "engine/mirror/mirror.h"
 #include "engine/search/search.h"
@@ -41,9 +42,11 @@ struct Options {
     std::size_t rows = 200000;
     std::size_t dimensions = 384;
     std::size_t queries = 200;
+    std::size_t judged = 200;
     std::size_t threads = 2;
     std::uint32_t k = 10;
     double recall = 0.95;
+    std::vector<std::string> places{"anywhere", "near", "far"};
     std::vector<double> shares{1, 0.5, 0.1, 0.01, 0.001};
     std::vector<std::string> indexes{linking_method().name};  // METHOD[,NAME=NUMBER...]
 };
@@ -51,18 +54,26 @@ struct Options {
 enum class Where { anywhere, near, far };
 constexpr const char* where_names[] = {"anywhere", "near", "far"};
 
+Where where_of(const std::string& name)
+{
+    const auto* const found = std::find(std::begin(where_names), std::end(where_names), name);
+    if (found == std::end(where_names)) throw std::runtime_error("--where: anywhere, near or far");
+    return static_cast<Where>(found - std::begin(where_names));
+}
+
 struct Data {
     std::vector<float> rows;
     std::vector<float> queries;
     std::vector<std::uint64_t> attributes;  // [rows][columns]
     std::vector<float> pivots;              // one row of each region
+    std::vector<std::size_t> region_rows;   // rows of each region
 };
 
 // A region is the rows nearest to one of some rows.
 Data make_data(const Options& options, ThreadPool& pool)
 {
     Generated made = generate_embeddings(options.rows, options.dimensions, options.queries);
-    Data data{std::move(made.base.values), std::move(made.queries.values), {}, {}};
+    Data data{std::move(made.base.values), std::move(made.queries.values), {}, {}, {}};
     const std::size_t width = options.dimensions;
     for (std::size_t i = 0; i < regions; ++i) {
         const float* pivot = data.rows.data() + i * (options.rows / regions) * width;
@@ -79,6 +90,8 @@ Data make_data(const Options& options, ThreadPool& pool)
             data.attributes[row * columns + 1] = static_cast<std::uint64_t>(nearest - distances.begin());
         }
     });
+    data.region_rows.resize(regions);
+    for (std::size_t row = 0; row < options.rows; ++row) ++data.region_rows[data.attributes[row * columns + 1]];
     return data;
 }
 
@@ -99,14 +112,11 @@ std::vector<std::uint64_t> make_predicate(const Data& data, const Options& optio
     std::sort(order.begin(), order.end(), [&](std::uint64_t a, std::uint64_t b) {
         return where == Where::near ? distances[a] < distances[b] : distances[a] > distances[b];
     });
-    // Regions have rows of different number.
-    std::vector<std::size_t> sizes(regions);
-    for (std::size_t row = 0; row < options.rows; ++row) ++sizes[data.attributes[row * columns + 1]];
     std::vector<std::uint64_t> chosen;
     std::size_t rows = 0;
     for (std::size_t i = 0; i < regions && static_cast<double>(rows) < share * static_cast<double>(options.rows); ++i) {
         chosen.push_back(order[i]);
-        rows += sizes[order[i]];
+        rows += data.region_rows[order[i]];
     }
     std::sort(chosen.begin(), chosen.end());
     std::vector<std::uint64_t> words{1, 0};
@@ -134,20 +144,19 @@ LoadedIndex load(const Options& options, const Data& data, const IndexChoice& ch
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(Metric::l2);
     shape.dimensions = static_cast<std::uint32_t>(options.dimensions);
-    const MethodFactory& method = *find_method(shape.method);
+    const MethodFactory& method = method_of_device(shape.method);
     const auto builder = method.make_builder(shape, choice.options);
     std::vector<std::uint32_t> blocks(options.rows);
     std::vector<std::uint16_t> offsets(options.rows, 1);
-    {
-        RowBuffer rows(options.dimensions);
-        std::vector<Tid> tids(options.rows);
-        for (std::uint32_t row = 0; row < options.rows; ++row) {
-            tids[row] = {row, 1, 0};
-            blocks[row] = row;
-        }
-        rows.append(tids, data.rows);
-        builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    // The builder reads from the rows until its arrays are read.
+    RowBuffer rows(options.dimensions);
+    std::vector<Tid> tids(options.rows);
+    for (std::uint32_t row = 0; row < options.rows; ++row) {
+        tids[row] = {row, 1, 0};
+        blocks[row] = row;
     }
+    rows.append(tids, data.rows);
+    builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::vector<ArrayShape> arrays = builder->arrays();
     const std::size_t of_method = arrays.size();
     arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, options.rows, 1));
@@ -155,8 +164,8 @@ LoadedIndex load(const Options& options, const Data& data, const IndexChoice& ch
     arrays.push_back(make_array_shape(array_attributes, ArrayType::u64, options.rows, columns));
     shape.attribute_count = columns;
     LoadedIndex index{choice.method->name, nullptr, 0};
-    index.mirror =
-        std::make_shared<Mirror>(MirrorKey{}, shape, builder->effective_options(), options.rows, arrays, method, false);
+    index.mirror = std::make_shared<Mirror>(MirrorKey{}, shape, builder->effective_options(), options.rows, arrays,
+                                            method, measures_gpu());
     std::vector<std::byte> bytes;
     std::uint32_t array = 0;
     for (; array < of_method; ++array) {
@@ -176,8 +185,8 @@ LoadedIndex load(const Options& options, const Data& data, const IndexChoice& ch
 std::vector<double> find_limits(const Options& options, const Data& data, const QueryPredicates& predicates,
                                 ThreadPool& pool)
 {
-    std::vector<double> limits(options.queries);
-    pool.parallel_for(options.queries, 1, [&](std::size_t q, std::size_t) {
+    std::vector<double> limits(std::min(options.judged, options.queries));
+    pool.parallel_for(limits.size(), 1, [&](std::size_t q, std::size_t) {
         std::vector<float> distances;
         for (std::size_t row = 0; row < options.rows; ++row) {
             if (!passes(predicates.of(q), data.attributes.data() + row * columns)) continue;
@@ -197,7 +206,7 @@ double count_right(const Options& options, const Data& data, const SearchAnswer&
 {
     double right = 0;
     std::size_t at = 0;
-    for (std::size_t q = 0; q < answer.counts.size(); ++q) {
+    for (std::size_t q = 0; q < answer.counts.size() && first + q < limits.size(); ++q) {
         std::size_t found = 0;
         for (const std::size_t end = at + answer.counts[q]; at < end; ++at) {
             const float* row = data.rows.data() + answer.places[at] * options.dimensions;
@@ -213,7 +222,11 @@ void measure(const Options& options, const Data& data, const LoadedIndex& index,
              ThreadPool& pool)
 {
     QueryPredicates predicates;
-    for (std::size_t q = 0; q < options.queries; ++q) predicates.append(make_predicate(data, options, q, share, where));
+    std::vector<std::vector<std::uint64_t>> made(options.queries);
+    pool.parallel_for(options.queries, 16, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) made[q] = make_predicate(data, options, q, share, where);
+    });
+    for (const auto& words : made) predicates.append(words);
     const std::vector<double> limits = find_limits(options, data, predicates, pool);
     SearchSettings settings;
     settings.mirror = index.mirror;
@@ -223,6 +236,7 @@ void measure(const Options& options, const Data& data, const LoadedIndex& index,
     const std::size_t width = options.dimensions;
     SearchAnswer answer;
     for (const bool single : {true, false}) {
+        const std::size_t asked = single ? limits.size() : options.queries;
         double best = HUGE_VAL;
         double right = 0;
         FilterOutcome outcome;
@@ -230,7 +244,7 @@ void measure(const Options& options, const Data& data, const LoadedIndex& index,
             right = 0;
             double seconds = 0;
             const std::size_t step = single ? 1 : options.queries;
-            for (std::size_t q = 0; q < options.queries; q += step) {
+            for (std::size_t q = 0; q < asked; q += step) {
                 QueryPredicates own;
                 own.append(predicates, q, step);
                 const RowView queries = dense_rows(data.queries.data() + q * width, step, width);
@@ -242,11 +256,11 @@ void measure(const Options& options, const Data& data, const LoadedIndex& index,
             }
             best = std::min(best, seconds);
         }
-        const auto asked = static_cast<double>(options.queries);
+        const auto count = static_cast<double>(asked);
         std::printf("%s,%zu,%zu,%s,%g,%s,%.4f,%.1f,%.0f,%d,%lu\n", index.name.c_str(), options.rows, width,
-                    where_names[static_cast<int>(where)], share, single ? "single" : "batch", right / asked,
-                    best / asked * 1e6, asked / best, static_cast<int>(outcome.ways),
-                    static_cast<unsigned long>(outcome.passing_rows));
+                    where_names[static_cast<int>(where)], share, single ? "single" : "batch",
+                    right / static_cast<double>(limits.size()), best / count * 1e6, count / best,
+                    static_cast<int>(outcome.ways), static_cast<unsigned long>(outcome.passing_rows));
         std::fflush(stdout);
     }
 }
@@ -260,12 +274,15 @@ try {
     app.add_option("--rows", options.rows);
     app.add_option("--dimensions", options.dimensions);
     app.add_option("--queries", options.queries);
+    app.add_option("--judged", options.judged, "queries whose answers are compared with those of brute force");
     app.add_option("--threads", options.threads);
     app.add_option("--k", options.k);
     app.add_option("--recall", options.recall, "asked of the calibration");
     app.add_option("--share", options.shares, "of the rows that pass");
+    app.add_option("--where", options.places, "anywhere, near, far");
     app.add_option("--index", options.indexes, "METHOD[,NAME=NUMBER...]");
     CLI11_PARSE(app, argc, argv);
+    const BenchDevice device;
     ThreadPool pool(options.threads);
     const Data data = make_data(options, pool);
     std::printf(
@@ -273,8 +290,7 @@ try {
     for (const std::string& choice : options.indexes) {
         const LoadedIndex index = load(options, data, IndexChoice(choice), pool);
         for (const double share : options.shares)
-            for (const Where where : {Where::anywhere, Where::near, Where::far})
-                measure(options, data, index, share, where, pool);
+            for (const std::string& place : options.places) measure(options, data, index, share, where_of(place), pool);
     }
     return 0;
 } catch (const std::exception& error) {

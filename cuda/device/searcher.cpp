@@ -130,30 +130,10 @@ DeviceSearcher::DeviceSearcher(Context& context, std::size_t dimensions, const c
 {
 }
 
-// The second try follows drop_unused(). By then the first try has freed its own memory.
-template <class Search>
-void DeviceSearcher::search_or_give_back(const SearchBatch& batch, const Search& search) const
-{
-    const bool had_begun = meanwhile_begun(batch);
-    try {
-        return search();
-    } catch (const std::bad_alloc&) {
-        if (meanwhile_begun(batch) != had_begun) throw;
-        drop_unused(batch);
-    }
-    search();
-}
-
 void DeviceSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
 {
     const DevicePatience patience(search_patience(batch));
-    search_or_give_back(batch, [&] {
-        results.resize(batch.count);
-        for (auto& result : results) result.clear();
-        if (row_count() == 0 || batch.k == 0 || batch.count == 0) return;
-        const OfBitmap<Tombstones>::Use dead = dead_rows(batch);
-        search_queries(batch, dead.get(), results, pool);
-    });
+    search_some(batch, results, [&](const Tombstones* dead) { search_queries(batch, dead, results, pool); });
 }
 
 void DeviceSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
@@ -183,6 +163,17 @@ void DeviceSearcher::search_exact(const SearchBatch& batch, double after_distanc
         }
         results.swap(answer[0]);
     });
+}
+
+void DeviceSearcher::search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                                  Results& results, ThreadPool& pool) const
+{
+    std::size_t listed = 0;
+    for (const RowList& list : rows) listed += list.size();
+    const double elements = static_cast<double>(listed) * static_cast<double>(dimensions_);
+    const DevicePatience patience(
+        patience_for(2 * elements + static_cast<double>(listed) * sorting_cost, 0, elements * canonical_operations));
+    search_some(batch, results, [&](const Tombstones* dead) { search_lists(batch, rows, after, dead, results, pool); });
 }
 
 void DeviceSearcher::search_all_rows(const SearchBatch& batch, const Round& round, Results& results,

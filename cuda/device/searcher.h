@@ -105,6 +105,8 @@ public:
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const final;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const final;
+    void search_among(const SearchBatch& batch, std::span<const RowList> rows, const RowResult& after,
+                      std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const final;
 
 protected:
     using Results = std::vector<std::vector<RowResult>>;
@@ -128,7 +130,17 @@ protected:
     // exact rows of the index, into answer[0], which is empty. The batch has the query's settings, k is not 0.
     virtual void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,
                                 ThreadPool& pool) const = 0;
+    // The first batch.k rows of each query's list strictly after `after`, as continue_query() orders them. Called as
+    // search_queries() is, and only where compares_certain_rows().
+    virtual void search_lists(const SearchBatch&, std::span<const RowList>, const RowResult&, const Tombstones*,
+                              Results&, ThreadPool&) const
+    {
+        throw BadRequest("this index method does not compare certain rows alone");
+    }
 
+    // Calls search(dead) with a vector for each query, unless there is nothing to find.
+    template <class Search>
+    void search_some(const SearchBatch& batch, Results& results, const Search& search) const;
     // Searches a round chunk by chunk. plan_of(first, count, room) plans a chunk of at most `count` queries from the
     // round's query `first` on, with `room` bytes of device memory, and returns a ChunkPlan or a class derived from it.
     // enqueue(plan, chunk) enqueues its launches. Where memory is short, idle memory is freed and a chunk of half the
@@ -169,6 +181,32 @@ private:
     mutable OfBitmap<Tombstones> dead_;
     mutable Workspaces workspaces_;
 };
+
+// The second try follows drop_unused(). By then the first try has freed its own memory.
+template <class Search>
+void DeviceSearcher::search_or_give_back(const SearchBatch& batch, const Search& search) const
+{
+    const bool had_begun = meanwhile_begun(batch);
+    try {
+        return search();
+    } catch (const std::bad_alloc&) {
+        if (meanwhile_begun(batch) != had_begun) throw;
+        drop_unused(batch);
+    }
+    search();
+}
+
+template <class Search>
+void DeviceSearcher::search_some(const SearchBatch& batch, Results& results, const Search& search) const
+{
+    search_or_give_back(batch, [&] {
+        results.resize(batch.count);
+        for (auto& result : results) result.clear();
+        if (row_count() == 0 || batch.k == 0 || batch.count == 0) return;
+        const OfBitmap<Tombstones>::Use dead = dead_rows(batch);
+        search(dead.get());
+    });
+}
 
 template <class PlanOf, class Enqueue>
 Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of,

@@ -17,6 +17,7 @@
 #include "numeric/distance.h"
 #include "passes/dead_rows.h"
 #include "passes/pace.h"
+#include "rows/certain_rows_searcher.h"
 
 namespace pgwarp::cuda
 {
@@ -26,11 +27,11 @@ namespace
 
 constexpr std::size_t staging_bytes = std::size_t{8} << 20;
 
-class DeviceExactSearcher : public DeviceSearcher
+class DeviceExactSearcher : public rows::CertainRowsSearcher
 {
 public:
     DeviceExactSearcher(Context& context, const IndexShape& shape, std::span<const ArrayShape> arrays)
-        : DeviceSearcher(context, shape.dimensions, "exact workspace"),
+        : CertainRowsSearcher(context, shape.dimensions, "exact workspace"),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
           in_halves_(keeps_halves(shape)),
@@ -94,7 +95,7 @@ public:
         loading_.stream().synchronize();
     }
 
-    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes(); }
+    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes() + attribute_bytes(); }
     Residence residence() const override { return {context().device(), false, memory_bytes()}; }
     ResultKind result_kind() const override
     {
@@ -117,6 +118,14 @@ public:
     }
 
 protected:
+    std::optional<rows::CertainRows> certain_rows() const override
+    {
+        rows::CertainRows rows;
+        rows.resident.metric = metric_;
+        rows.resident.dimensions = dimensions_;
+        rows.resident.full = vectors_.data();
+        return rows;
+    }
     std::size_t row_count() const override { return count_; }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {

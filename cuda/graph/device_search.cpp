@@ -21,6 +21,7 @@ constexpr std::size_t most_compared = std::size_t{3} << 35;            // elemen
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus
 
 struct Workspace {
+    std::byte* filters = nullptr;  // written by the host, so they come first
     rows::PreparedQueries for_rows;
     rows::PreparedQueries for_seeds;
     std::uint32_t* query_bits = nullptr;
@@ -35,6 +36,7 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
 {
     Workspace space;
     const std::size_t count = plan.count;
+    space.filters = carver.take<std::byte>(plan.filters.bytes());
     if (mirror.options().bits > 0) {
         space.query_bits = carver.take<std::uint32_t>(count * mirror.options().bits / 32);
     } else if (plan.direct) {
@@ -90,12 +92,16 @@ bool compares_queries_as_given(const GraphView& view)
 }  // namespace
 
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
-                       std::size_t count, std::size_t room)
+                       std::size_t count, std::size_t room, rows::SentFilters filters)
 {
     const DeviceLimits limits = mirror.limits();
     SearchPlan plan;
     plan.shape = launch_config(settings, ef, rows_to_rank(k), count, limits);
-    plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
+    const std::size_t sent = filters.count() > 0 ? std::min(count, filters.count()) : count;
+    plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, sent, room));
+    plan.filters = std::move(filters);
+    plan.filters.keep(plan.count);
+    plan.host_workspace = plan.filters.bytes();
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
     plan.chained = count <= rows::chained_queries;
     plan.direct = plan.chained && plan.shape.offered == 0 && compares_queries_as_given(mirror.view());
@@ -120,6 +126,11 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     const Answers& out = chunk.answers;
     const cudaStream_t stream = chunk.stream;
     const GraphView& view = mirror.view();
+    const bool filtered = plan.filters.count() > 0;
+    if (filtered) {
+        plan.filters.write(chunk.host_workspace);
+        send_written(chunk, plan.host_workspace);
+    }
     const bool routed = plan.shape.offered > 0;
     const rows::QuerySpace for_rows = rows::space_of(view.vectors.metric, view.vectors.half);
     rows::QueryView for_seeds{};
@@ -149,6 +160,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     job.query_bits = space.query_bits;
     job.starts = space.starts;
     job.dead = dead;
+    job.filters = plan.filters.view(space.filters);
     job.count = plan.count;
     job.rows = space.rows;
     job.found = space.found;
@@ -156,7 +168,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     job.k = plan.k;
     job.answers = out;
     job.work = work;
-    job.chained = plan.chained;
+    job.chained = plan.chained && !filtered;  // what was sent has no end to wait for early
     traverse(job, stream);
     if (plan.shape.ranks) return;
 

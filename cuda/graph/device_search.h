@@ -11,6 +11,7 @@
 #include "graph/launch_config.h"
 #include "graph/mirror.h"
 #include "rows/ordered_rows.h"
+#include "rows/sent_filters.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -18,15 +19,17 @@ namespace pgwarp::cuda::graph
 // k is at most shape.wanted.
 struct SearchPlan : ChunkPlan {
     LaunchConfig shape;
-    bool chained = false;            // launches overlap, as the queries are few
-    bool direct = false;             // the traversal reads the queries in place and copies them for the ranking
+    bool chained = false;  // launches overlap, as the queries are few
+    bool direct = false;   // the traversal reads the queries in place and copies them for the ranking
+    rows::SentFilters filters;
     std::uint32_t rank_queries = 0;  // queries of a launch that ranks: bounded, as reading over the bus takes long
 };
 
 // Plans a search of the first plan.count <= count queries, as workspace is bounded. room: bytes of free device memory.
-// Where plan.shape.shared_bytes exceeds the shared memory of a block, the search cannot run on the device.
+// Where plan.shape.shared_bytes exceeds the shared memory of a block, the search cannot run on the device. filters: of
+// the first queries, or none.
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
-                       std::size_t count, std::size_t room = ~std::size_t{0});
+                       std::size_t count, std::size_t room = ~std::size_t{0}, rows::SentFilters filters = {});
 
 // Enqueues the search of a chunk by its plan. A single query in chunk.given may travel with the launch, which is faster
 // than a read over the bus. dead: one bit for each row, or null. found[q]: number of rows ranked, at least the number

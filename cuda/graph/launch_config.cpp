@@ -198,7 +198,9 @@ LaunchConfig config_for(const ParameterList& settings, std::size_t ef, std::size
     TraversalShape& traversal = shape.traversal;
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
-    traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
+    const bool unbounded = settings.get("unbounded_queue", 0) > 0;
+    const std::uint32_t kept = setting(settings, "queue_length", ef, ef, std::max<std::size_t>(ef, most_ef));
+    traversal.length = static_cast<std::uint32_t>(unbounded ? 4 * ef : kept);
     traversal.degree = static_cast<std::uint32_t>(limits.degree);
     traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
     traversal.most_early = early_rows;
@@ -268,6 +270,7 @@ LaunchConfig config_for(const ParameterList& settings, std::size_t ef, std::size
     // The first block takes in the entries of the other blocks as one batch.
     const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
     if (std::min(best, shape.seeds) > traversal.most_batch) use_one_block(shape);
+    shape.chosen = std::min(kept, traversal.length);
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, limits);
     return shape;

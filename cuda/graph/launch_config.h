@@ -6,6 +6,7 @@
 //   multi_step          rows expanded a turn (SONG: multi-step probing)
 //   visited             0 hash table, 1 Bloom filter, 2 Cuckoo filter
 //   visited_bits        the visited rows take 2^visited_bits words for each query
+//   queue_length        rows kept beside those that are expanded are found too: so many in all; default: ef_search
 //   unbounded_queue     1: the queue is four times as long as the number of rows that are expanded
 //   selected_insertion  1: only rows that enter the queue are remembered as visited
 //   visited_deletion    1: rows that leave the queue are forgotten; implies selected_insertion
@@ -111,6 +112,7 @@ struct LaunchConfig {
     bool shares_scores = false;        // the blocks of a cluster share the scores of each turn
     bool exclusive = false;            // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
+    std::uint32_t chosen = 0;          // rows of the queue from which the ranked ones are chosen
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
     bool ranks = false;                // the block that found them ranks them
     std::uint32_t shared_bytes = 0;    // of a block

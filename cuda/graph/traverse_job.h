@@ -6,6 +6,7 @@
 #include "device/answers.h"
 #include "graph/launch_config.h"
 #include "graph/view.h"
+#include "rows/row_filter.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -22,6 +23,7 @@ struct TraverseJob {
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here
     bool repeated_starts = false;               // a row may occur twice
     const std::uint32_t* dead = nullptr;        // one bit for each row, or null: rows that are never returned
+    rows::FilterView filters;                   // of rows that are returned
     std::uint32_t count = 0;
     std::uint32_t* rows = nullptr;   // [count][shape.wanted]: the nearest first
     std::uint32_t* found = nullptr;  // [count]: numbers of rows

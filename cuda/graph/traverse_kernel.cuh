@@ -26,6 +26,7 @@ struct TraverseArguments {
     const std::uint32_t* starts;  // null: all seeds are compared
     bool repeated_starts;
     const std::uint32_t* dead;
+    rows::FilterView filters;
     bool beside;  // the launch before is of the same batch, so its blocks need not be waited for
     std::uint32_t count;
     std::uint32_t* rows;
@@ -59,6 +60,7 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
     arguments.repeated_starts = job.repeated_starts;
     arguments.dead = job.dead;
+    arguments.filters = job.filters.from(first);
     arguments.beside = first > 0;
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
@@ -222,7 +224,7 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
             false};
 }
 
-// Writes the first rows of the queue that are not dead to `rows` and returns their number. Called by the first warp.
+// Writes the first rows of the queue that live and pass to `rows` and returns their number. Called by the first warp.
 template <class Group>
 __device__ inline std::uint32_t choose_found(const Group& group, const TraverseArguments& arguments,
                                              const Entry* entries, std::uint32_t query, const TraversalCounts& work,
@@ -231,10 +233,11 @@ __device__ inline std::uint32_t choose_found(const Group& group, const TraverseA
     const auto lives = [&](std::uint32_t i) {
         const std::uint32_t row = row_of(entries[i]);
         return entries[i] != no_entry &&
-               (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
+               (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0) &&
+               arguments.filters.passes(query, row);
     };
     const LaunchConfig& shape = arguments.shape;
-    const std::uint32_t found = group.first_matches(0, shape.traversal.ef, shape.wanted, lives, rows);
+    const std::uint32_t found = group.first_matches(0, shape.chosen, shape.wanted, lives, rows);
     if (group.rank() == 0 && arguments.work != nullptr) arguments.work[query] = work;
     for (std::uint32_t i = group.rank(); i < found; i += group.warp_size()) rows[i] = row_of(entries[rows[i]]);
     return found;

@@ -172,7 +172,8 @@ __device__ void rank_query(const MirrorView& mirror, const RankJob& job, const R
     __syncthreads();
     if (job.near && count > job.k + rows::spare_rows) {
         auto* bounds = reinterpret_cast<float*>(space.values);
-        const rows::NearSpace near{space.query, space.mean, bounds, bounds + count, space.select};
+        const rows::NearSpace near{space.query,    space.mean,   bounds,
+                                   bounds + count, space.select, norm_of(mirror, given)};
         count = rows::keep_near_rows<Threads>(mirror, space.positions, count, job.k, near);
     }
     compute_values<Threads>(mirror, space, decode, given, count);

@@ -10,6 +10,7 @@
 #include "device/wait.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
+#include "rows/certain_rows_searcher.h"
 #include "rows/forms.h"
 #include "rows/ordered_rows.h"
 
@@ -20,7 +21,7 @@ namespace pgwarp::cuda::rows
 // device_bytes(), host_bytes() and remote_row_bytes(). Its namespace has continuation_bytes() and
 // enqueue_continuation().
 template <class Mirror>
-class MirrorSearcher : public DeviceSearcher
+class MirrorSearcher : public CertainRowsSearcher
 {
 public:
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) final
@@ -33,15 +34,15 @@ public:
         const DevicePatience patience(build_patience);
         finish_mirror(pool);
     }
-    std::uint64_t memory_bytes() const final { return mirror_.device_bytes() + mirror_.host_bytes(); }
-    Residence residence() const final { return {context().device(), mirror_.is_split(), mirror_.device_bytes()}; }
+    std::uint64_t memory_bytes() const final { return device_bytes() + mirror_.host_bytes(); }
+    Residence residence() const final { return {context().device(), mirror_.is_split(), device_bytes()}; }
 
 protected:
     // name: as for DeviceSearcher. more: further arguments of the mirror.
     template <class... More>
     MirrorSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                    Context& context, const char* name, More&&... more)
-        : DeviceSearcher(context, shape.dimensions, name),
+        : CertainRowsSearcher(context, shape.dimensions, name),
           mirror_(context, shape, options, arrays, std::forward<More>(more)...)
     {
     }
@@ -49,6 +50,7 @@ protected:
     // The bitmap of dead rows as kernels read it; null where none is dead.
     virtual const std::uint32_t* bits_of(const Tombstones* dead) const = 0;
 
+    std::uint64_t device_bytes() const { return mirror_.device_bytes() + attribute_bytes(); }
     std::size_t row_count() const final { return mirror_.rows(); }
     std::size_t remote_row_bytes() const final { return mirror_.remote_row_bytes(); }
     void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,

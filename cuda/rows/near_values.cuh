@@ -36,7 +36,26 @@ struct NearSpace {
     float* lowest;      // [count]: bounds of the sums
     float* highest;     // [count]
     RankShared* select;
+    double norm = 0;  // of the query, where values of halves depend on it
 };
+
+// Values of halves are bounds: near rows have one value where their bounds are cut off, or are rounded to the same
+// number. Such rows are in the order of their numbers, whatever their sums.
+struct TiedSums {
+    float below = -FLT_MAX;  // sums up to this have one value
+    float apart = FLT_MIN;   // sums of other values differ by twice that; terms below FLT_MIN have fewer bits
+};
+__device__ inline TiedSums tied_sums(const ResidentRows& resident, double norm)
+{
+    constexpr double rounding = 5e-16;  // some units in the last place of 1
+    constexpr float length_rounding = 4e-6F;
+    // The length of stored vectors is rounded too.
+    if (resident.full != nullptr) return {-FLT_MAX, resident.metric == Metric::cosine ? length_rounding : FLT_MIN};
+    const double error = resident.half.error;
+    if (resident.metric == Metric::l2) return {static_cast<float>(error * error * (1 + 1e-5)), FLT_MIN};
+    const double scale = resident.metric == Metric::cosine ? 2 + error : norm * error;
+    return {-FLT_MAX, static_cast<float>(scale * rounding) + FLT_MIN};
+}
 
 namespace detail
 {
@@ -104,10 +123,57 @@ struct NearSum {
     }
 };
 
+// Rows in bytes of a scale for each row, relative to a mean row. The query is moved by the mean where differences are
+// squared.
+struct ByteRows {
+    const std::int8_t* rows;  // [rows][stride]
+    const float2* terms;      // [rows]: x the scale
+    std::uint32_t stride;
+    float root_of_dimensions;
+
+    struct Piece {
+        uint2 bytes;
+        float scale;
+    };
+    __device__ Piece read(std::uint32_t row, std::uint32_t d) const
+    {
+        return {*reinterpret_cast<const uint2*>(rows + std::size_t{row} * stride + d), terms[row].x};
+    }
+    __device__ void decode(const Piece& piece, const float*, float* out) const
+    {
+#pragma unroll
+        for (int i = 0; i < piece_elements; ++i) {
+            const std::uint32_t word = i < 4 ? piece.bytes.x : piece.bytes.y;
+            out[i] = piece.scale * static_cast<float>(static_cast<std::int8_t>(word >> (8 * (i % 4))));
+        }
+    }
+    // The longest distance of a row from its bytes: half a step in each dimension, and some rounding.
+    __device__ float distance(std::uint32_t row) const
+    {
+        return 0.501F * terms[row].x * root_of_dimensions;
+    }
+};
+
+// Widens the bounds of the sum of a row's other form, that lies so far away: by that distance where sums are squares.
+__device__ inline void widen_sum(bool squared, float distance, float& low, float& high)
+{
+    constexpr float rounding = 1e-6F;
+    if (!squared) {
+        low -= distance;
+        high += distance;
+        return;
+    }
+    const float nearest = sqrtf(fmaxf(low, 0.0F)) * (1 - rounding) - distance;
+    const float farthest = sqrtf(high) * (1 + rounding) + distance;
+    low = nearest > 0 ? nearest * nearest * (1 - rounding) : 0;
+    high = farthest * farthest * (1 + rounding);
+}
+
 // Writes the bounds of the sums of rows positions[0, count): squared differences from the query, or negative products.
+// apart: of TiedSums.
 template <int Threads, class Rows>
 __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensions, const std::uint32_t* positions,
-                           std::uint32_t count, const NearSpace& space)
+                           std::uint32_t count, float apart, const NearSpace& space)
 {
     constexpr std::uint32_t at_once = Threads / row_lanes;
     constexpr std::uint32_t rows_together = Threads > 256 ? 8 : 4;  // rows of a lane that are read together
@@ -147,11 +213,16 @@ __device__ void bound_sums(const Rows& rows, bool squared, std::uint32_t dimensi
             }
             const std::uint32_t i = first + j * at_once;
             if (lane != 0 || i >= count) continue;
-            // Terms below FLT_MIN have fewer bits.
-            const float error = relative * (squared ? sum.sum : sum.magnitude) + FLT_MIN;
-            const bool finite = error < FLT_MAX;
-            space.lowest[i] = finite ? sum.sum - error : -FLT_MAX;
-            space.highest[i] = finite ? sum.sum + error : FLT_MAX;
+            const float error = relative * (squared ? sum.sum : sum.magnitude) + apart;
+            float low = sum.sum - error;
+            float high = sum.sum + error;
+            if constexpr (requires { rows.distance(0U); }) {
+                const float distance = rows.distance(positions[i]);
+                widen_sum(squared, squared ? distance : distance * static_cast<float>(space.norm), low, high);
+            }
+            const bool finite = fabsf(low) < FLT_MAX && fabsf(high) < FLT_MAX;
+            space.lowest[i] = finite ? low : -FLT_MAX;
+            space.highest[i] = finite ? high : FLT_MAX;
         }
     }
     __syncthreads();
@@ -161,13 +232,14 @@ template <int Threads, class Rows>
 __device__ std::uint32_t keep_near(const Rows& rows, const ResidentRows& resident, std::uint32_t* positions,
                                    std::uint32_t count, std::uint32_t wanted, const NearSpace& space)
 {
-    bound_sums<Threads>(rows, resident.metric == Metric::l2, resident.dimensions, positions, count, space);
+    const TiedSums tied = tied_sums(resident, space.norm);
+    bound_sums<Threads>(rows, resident.metric == Metric::l2, resident.dimensions, positions, count, tied.apart, space);
     if (threadIdx.x == 0) space.select->kept = 0;
     // At least `wanted` sums are certainly within the limit.
     const RankBound ranked = find_rank<Threads>(*space.select, wanted, wanted + spare_rows, [&](const auto& use) {
         for (std::uint32_t i = threadIdx.x; i < count; i += Threads) use(make_key(space.highest[i], i));
     });
-    const float limit = key_bound(ranked.bound);
+    const float limit = fmaxf(key_bound(ranked.bound), tied.below);
     for (std::uint32_t base = 0; base < count; base += Threads) {
         const std::uint32_t i = base + threadIdx.x;
         const bool stays = i < count && !(space.lowest[i] > limit);

@@ -105,6 +105,50 @@ TEST_P(DeviceFilteredSearches, TakeTurnsWithOthers)
     }
 }
 
+// Queries with predicates of their own, of many pass rates, beside queries without one, find as much as alone.
+TEST_P(DeviceFilteredSearches, FindTheSameInEveryBatch)
+{
+    constexpr std::size_t count = 90;
+    const auto index = make(0, device());
+    index->kill({1, 2, 3, 500, 501, 3999}, 2);
+    const OwnedRows asked = queries(count);
+    std::vector<Predicate> wanted;
+    for (std::size_t q = 0; q < count; ++q) {
+        const std::uint64_t passing = values / (1 + q % 17 * (q % 17));
+        wanted.push_back(q % 10 == 9 ? Predicate() : Predicate().where(q % columns, q, q + passing));
+    }
+    const SearchAnswer together = index->search(index->settings(10, 60), asked.view(), wanted);
+    expect_right(*index, together, asked.view(), wanted, 10);
+    if (HasFatalFailure()) return;
+    std::size_t at = 0;
+    for (std::size_t q = 0; q < count; ++q) {
+        const SearchAnswer alone = index->search(index->settings(10, 60), asked.view().row(q), {wanted[q]});
+        ASSERT_EQ(alone.counts[0], together.counts[q]);
+        for (std::size_t i = 0; i < alone.counts[0]; ++i, ++at)
+            EXPECT_EQ(alone.results[i].distance, together.results[at].distance) << "query " << q << " result " << i;
+    }
+}
+
+// Predicates of many ranges and of all columns.
+TEST_P(DeviceFilteredSearches, TakeLongPredicates)
+{
+    constexpr std::size_t count = 40;
+    const auto index = make(0, device());
+    const OwnedRows asked = queries(count);
+    std::vector<Predicate> wanted;
+    for (std::size_t q = 0; q < count; ++q) {
+        Ranges ranges;
+        for (std::uint64_t first = q; first < values; first += 7) ranges.push_back({first, first + 3 + q % 3});
+        wanted.push_back(Predicate().where(0, ranges));
+        if (q % 2 == 0) wanted.back().where(1, 0, values / 2).where(3, values / 8, values);
+    }
+    for (const std::uint32_t k : {10U, 200U}) {
+        const SearchAnswer answer = index->search(index->settings(k, 100), asked.view(), wanted);
+        expect_right(*index, answer, asked.view(), wanted, k);
+        if (HasFatalFailure()) return;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFilteredSearches, testing::ValuesIn(device_kinds()), name_of_kind);
 
 }  // namespace

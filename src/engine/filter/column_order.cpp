@@ -24,9 +24,15 @@ ColumnOrder::ColumnOrder(std::span<const std::uint64_t> attributes, std::size_t 
         coded[row] = {attributes[row * columns + column], static_cast<std::uint32_t>(row)};
     sort_rows(coded, pool);
     rows_.reserve(coded.size());
-    for (const CodedRow& one : coded) {
-        if (rows_.size() % sample_step == 0) samples_.push_back(one.code);
-        rows_.push_back(one.row);
+    for (const CodedRow& one : coded) rows_.push_back(one.row);
+    std::size_t distinct = 0;
+    for (std::size_t i = 0; i < coded.size(); ++i) distinct += i == 0 || coded[i - 1].code < coded[i].code ? 1 : 0;
+    samples_all_ = distinct <= coded.size() / sample_step;
+    for (std::size_t i = 0; i < coded.size(); ++i) {
+        const bool is_first = i == 0 || coded[i - 1].code < coded[i].code;
+        if (samples_all_ ? !is_first : i % sample_step != 0) continue;
+        samples_.push_back(coded[i].code);
+        if (samples_all_) places_.push_back(static_cast<std::uint32_t>(i));
     }
 }
 
@@ -35,8 +41,9 @@ std::size_t ColumnOrder::first_above(std::uint64_t code, bool equal_too) const
 {
     const auto is_before = [&](std::uint64_t other) { return equal_too ? other < code : other <= code; };
     const auto sample = std::partition_point(samples_.begin(), samples_.end(), is_before);
-    // The place lies behind the sample before, and not behind this one.
     const auto number = static_cast<std::size_t>(sample - samples_.begin());
+    if (samples_all_) return number < places_.size() ? places_[number] : rows_.size();
+    // The place lies behind the sample before, and not behind this one.
     std::size_t begin = number == 0 ? 0 : (number - 1) * sample_step;
     std::size_t end = std::min(number * sample_step, rows_.size());
     while (begin < end) {
@@ -66,7 +73,7 @@ std::uint64_t ColumnOrder::count(const PredicateTerm& term) const
 
 std::uint64_t ColumnOrder::memory_bytes() const
 {
-    return rows_.size() * sizeof(std::uint32_t) + samples_.size() * sizeof(std::uint64_t);
+    return (rows_.size() + places_.size()) * sizeof(std::uint32_t) + samples_.size() * sizeof(std::uint64_t);
 }
 
 }  // namespace pgwarp

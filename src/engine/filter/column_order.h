@@ -31,7 +31,11 @@ private:
     std::size_t columns_;
     std::size_t column_;
     std::vector<std::uint32_t> rows_;
-    std::vector<std::uint64_t> samples_;  // the code of every sample_step-th place, so that a search reads few rows
+    // So that a search reads few rows or none: where codes are few, each of them and its first place; else the code of
+    // every sample_step-th place.
+    std::vector<std::uint64_t> samples_;
+    std::vector<std::uint32_t> places_;
+    bool samples_all_ = false;
 };
 
 }  // namespace pgwarp

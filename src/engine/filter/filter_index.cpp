@@ -146,9 +146,14 @@ std::shared_ptr<const PassingRows> FilterIndex::list(std::span<const std::uint64
         return list;
     }
     const bool all = terms_of(predicate) == 1;
+    if (all) list->own.reserve(narrowest.rows);
     for_each_range(rows, narrowest.term, [&](std::span<const std::uint32_t> some) {
+        if (all) {
+            list->own.insert(list->own.end(), some.begin(), some.end());
+            return;
+        }
         for (const std::uint32_t row : some)
-            if (all || passes(predicate, attributes_.data() + row * columns_)) list->own.push_back(row);
+            if (passes(predicate, attributes_.data() + row * columns_)) list->own.push_back(row);
     });
     list->rows = list->own;
     return list;

@@ -1,12 +1,12 @@
-// The choice of a way for each predicate, and the searches.
+// The groups of queries, and their searches by the method.
 #include "engine/search/filtered_search.h"
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
-#include "methods/rows/owned_rows.h"
-#include "protocol/search_bound.h"
+#include "engine/search/filter_ways.h"
+#include "engine/search/picked_queries.h"
 #include "protocol/similarity.h"
 
 namespace pgwarp
@@ -15,92 +15,17 @@ namespace pgwarp
 namespace
 {
 
-// Costs in float operations, of which searches do some 20 in a nanosecond.
-constexpr double test_cost = 100;    // of a row by a predicate, where rows come in any order
-constexpr double mark_cost = 20;     // of a row in a bitmap
-constexpr double gather_cost = 400;  // of reading a row that was not read before, beside comparing it
-constexpr double order_cost = 2000;  // of a row in the order of a column
-constexpr double page_cost = 1000;   // of finding the rows of a page of a bitmap
-constexpr double place_cost = 40;    // of a row in the order of addresses
-// Of rows that pass, from which on a search without filters finds enough of them; and what tells whether these are as
-// many near a query as anywhere.
-constexpr double least_searched_rate = .1;
+// What tells whether rows that pass are as many near a query as anywhere.
 constexpr std::uint32_t near_rows = 160;
 constexpr double fewest_expected = 12;   // of near rows that pass
 constexpr double far_factor = 3;         // fewer
 constexpr std::int64_t near_effort = 4;  // a part of the effort
 
-constexpr std::size_t filtered_delta_grain = 4;                // queries whose delta rows a thread compares at a time
-constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;  // rows in lists at a time
+constexpr std::size_t filtered_delta_grain = 4;  // queries whose delta rows a thread compares at a time
 
 std::string_view key_of(std::span<const std::uint64_t> predicate)
 {
     return {reinterpret_cast<const char*>(predicate.data()), predicate.size_bytes()};
-}
-
-// The queries of a batch with these numbers, in ascending order, as a batch; copied into `memory` unless they are all.
-SearchBatch pick(const SearchBatch& batch, std::span<const std::uint32_t> numbers, OwnedRows& memory)
-{
-    if (numbers.size() == batch.count) return batch;
-    const std::size_t width = batch.lists.offsets == nullptr ? batch.queries.size() / batch.count : 0;
-    memory.clear();
-    for (const std::uint32_t q : numbers)
-        memory.append(width > 0 ? dense_rows(batch.queries.data() + q * width, 1, width) : batch.lists.row(q));
-    SearchBatch picked = batch;
-    picked.count = numbers.size();
-    if (width > 0) {
-        picked.queries = memory.view().dense();
-    } else {
-        picked.lists = memory.view();
-    }
-    return picked;
-}
-
-// Searches that may find few rows on purpose are never completed.
-bool may_find_few(const SearchBatch& batch)
-{
-    return within_of(batch.settings) < no_bound || batch.settings.get(setting_estimate, 0) != 0;
-}
-
-// Costs of a query in each way.
-struct WayCosts {
-    double compare;
-    double search;
-};
-
-WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query)
-{
-    const Searcher& searcher = mirror.searcher();
-    const double all = static_cast<double>(mirror.rows());
-    const auto passing = static_cast<double>(count.rows);
-    const double marked = mark_cost * all * static_cast<double>(std::max<std::size_t>(terms, 1));
-    double compare = passing * (2 * mirror.row_values() + gather_cost);
-    if (!searcher.compares_certain_rows()) {
-        compare += marked;
-    } else if (terms > 1) {
-        compare += static_cast<double>(count.listed) * test_cost;
-    }
-    const double rate = std::min(1.0, std::max(passing, 1.0) / std::max(all, 1.0));
-    const double search = searcher.filtered_cost(query, rate) + (searcher.takes_filters() ? 0 : marked);
-    return {compare, search};
-}
-
-// Whether the search may miss rows that pass, and doesn't tell.
-bool may_miss(const Searcher& searcher)
-{
-    return !searcher.finds_all() && !searcher.takes_filters();
-}
-
-// Whether the rows that pass are compared: the way that costs less.
-bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query)
-{
-    if (count.rows <= query.k) return true;
-    const double rate = static_cast<double>(count.rows) / static_cast<double>(mirror.rows());
-    if (may_miss(mirror.searcher()) && rate < least_searched_rate) return true;
-    // Costs are those of the CPU.
-    if (mirror.on_cuda() && !mirror.searcher().compares_certain_rows()) return false;
-    const WayCosts costs = costs_of(mirror, count, terms, query);
-    return costs.compare <= costs.search;
 }
 
 SearchBatch first_query(const SearchBatch& batch)
@@ -185,18 +110,19 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
     std::vector<Task> tasks;
     for (Group& group : groups_) {
         const bool compared =
-            !group.takes_all() && !searches_all && is_compared(mirror_, group.count, group.terms(), first_query(batch));
+            !group.takes_all() && !searches_all &&
+            is_compared(mirror_, group.count, group.terms(), first_query(batch), group.queries.size());
         if (compared) {
             tasks.push_back({&group, group.queries});
         } else {
             searched_.push_back({&group, group.queries});
         }
     }
-    if (may_miss(mirror_.searcher()) && !searches_all) take_far_queries(batch, tasks);
+    if (may_miss(mirror_, tids_ != nullptr) && !searches_all) take_far_queries(batch, tasks);
     if (!searched_.empty()) {
         for (Task& task : searched_)
             if (!task.group->takes_all()) task.group->ways = task.group->ways | FilterWays::searched;
-        mirror_.searcher().takes_filters() ? search_with_filters(batch, results) : search_by_groups(batch, results);
+        tests_rows(mirror_, tids_ != nullptr) ? search_with_filters(batch, results) : search_by_groups(batch, results);
         if (!may_find_few(batch) && !mirror_.searcher().finds_all()) {
             std::vector<Task> more = unfinished(batch, results);
             std::move(more.begin(), more.end(), std::back_inserter(tasks));
@@ -256,12 +182,18 @@ void FilteredSearch::take_far_queries(const SearchBatch& batch, std::vector<Task
     std::erase_if(searched_, [](const Task& task) { return task.queries.empty(); });
 }
 
+std::vector<RowFilter> FilteredSearch::filters_of(std::span<const std::uint32_t> numbers)
+{
+    std::vector<RowFilter> filters;
+    for (const std::uint32_t q : numbers) filters.push_back(filter_of(groups_[group_of_[q]]));
+    return filters;
+}
+
 // One search of all those queries, which tests rows by the filter of each.
 void FilteredSearch::search_with_filters(const SearchBatch& batch, Results& results)
 {
     const Numbers numbers = numbers_of(searched_);
-    std::vector<RowFilter> filters;
-    for (const std::uint32_t q : numbers) filters.push_back(filter_of(groups_[group_of_[q]]));
+    const std::vector<RowFilter> filters = filters_of(numbers);
     OwnedRows memory;
     SearchBatch picked = pick(batch, numbers, memory);
     picked.filters = filters;
@@ -310,62 +242,6 @@ std::vector<FilteredSearch::Task> FilteredSearch::unfinished(const SearchBatch& 
     return tasks;
 }
 
-void FilteredSearch::compare(const SearchBatch& batch, const RowResult& after, std::vector<Task>& tasks,
-                             Results& results)
-{
-    if (!mirror_.searcher().compares_certain_rows()) return scan(batch, after, tasks, results);
-    for (std::size_t begin = 0; begin < tasks.size();) {
-        std::size_t end = begin;
-        for (std::uint64_t listed = 0; end < tasks.size() && listed < most_listed; ++end)
-            listed += tasks[end].group->count.listed;
-        compare_lists(batch, after, std::span(tasks).subspan(begin, end - begin), results);
-        begin = end;
-    }
-}
-
-// Lists the rows that pass, and has them compared.
-void FilteredSearch::compare_lists(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks,
-                                   Results& results)
-{
-    std::vector<std::shared_ptr<const PassingRows>> lists(tasks.size());
-    pool_.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) { lists[i] = passing_of(*tasks[i].group); });
-    std::vector<RowList> list_of(batch.count);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-        Group& group = *tasks[i].group;
-        group.passing_rows = lists[i]->rows.size();
-        group.ways = group.ways | FilterWays::compared;
-        for (const std::uint32_t q : tasks[i].queries) list_of[q] = lists[i]->rows;
-    }
-    const Numbers numbers = numbers_of(tasks);
-    std::vector<RowList> rows;
-    for (const std::uint32_t q : numbers) rows.push_back(list_of[q]);
-    OwnedRows memory;
-    Results found(numbers.size());
-    mirror_.searcher().search_among(pick(batch, numbers, memory), rows, after, found, pool_);
-    for (std::size_t i = 0; i < numbers.size(); ++i) results[numbers[i]] = std::move(found[i]);
-}
-
-// Exact searches with the failing rows among the dead.
-void FilteredSearch::scan(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks,
-                          Results& results)
-{
-    // Two tasks may have the same group.
-    for (const Task& task : tasks) task.group->ways = task.group->ways | FilterWays::scanned;
-    ThreadPool& threads = mirror_.on_cuda() ? caller_alone() : pool_;
-    threads.parallel_for(tasks.size(), 1, [&](std::size_t i, std::size_t) {
-        const Group& group = *tasks[i].group;
-        const auto failing = failing_of(group);
-        threads.parallel_for(tasks[i].queries.size(), 1, [&](std::size_t at, std::size_t) {
-            const std::uint32_t q = tasks[i].queries[at];
-            OwnedRows memory;
-            SearchBatch one = pick(batch, {&q, 1}, memory);
-            one.dead = failing->bits;
-            one.dead_version = failing->version;
-            mirror_.searcher().search_exact(one, after.distance, after.row, results[q], pool_);
-        });
-    });
-}
-
 void FilteredSearch::search_delta(std::uint32_t k, std::vector<std::vector<Found>>& found)
 {
     pool_.parallel_for(batch_.count, filtered_delta_grain, [&](std::size_t begin, std::size_t end) {
@@ -388,28 +264,6 @@ std::vector<FilterOutcome> FilteredSearch::outcomes() const
         }
     }
     return outcomes;
-}
-
-double filtered_cost(Mirror& mirror, std::span<const std::uint64_t> predicate, const SearchBatch& query)
-{
-    FilterIndex& filter = mirror.filter();
-    const double all = static_cast<double>(mirror.rows());
-    const auto terms = predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
-    if (!filter.is_ready(predicate)) return order_cost * all * static_cast<double>(terms);
-    const PassCount count = filter.count(predicate, caller_alone());
-    const WayCosts costs = costs_of(mirror, count, terms, query);
-    return is_compared(mirror, count, terms, query) ? costs.compare : costs.search;
-}
-
-double named_cost(Mirror& mirror, const TidBitmap& tids, const SearchBatch& query)
-{
-    TidOrder& order = mirror.tid_order();
-    const double ordering = order.is_ready() ? 0 : place_cost * static_cast<double>(mirror.rows());
-    const double listing = page_cost * static_cast<double>(tids.pages());
-    PassCount count;
-    count.rows = count.listed = order.estimate(tids);
-    const WayCosts costs = costs_of(mirror, count, 0, query);
-    return ordering + listing + (is_compared(mirror, count, 0, query) ? costs.compare : costs.search);
 }
 
 }  // namespace pgwarp

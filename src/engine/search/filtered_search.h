@@ -15,6 +15,7 @@
 #include "engine/mirror/mirror.h"
 #include "engine/search/delta_search.h"
 #include "engine/search/search.h"
+#include "methods/tested_rows.h"
 
 namespace pgwarp
 {
@@ -70,9 +71,12 @@ private:
     void search_by_groups(const SearchBatch& batch, Results& results);
     void take_far_queries(const SearchBatch& batch, std::vector<Task>& far);
     Numbers numbers_of(std::span<const Task> tasks) const;
+    std::vector<RowFilter> filters_of(std::span<const std::uint32_t> numbers);
     std::vector<Task> unfinished(const SearchBatch& batch, const Results& results);
     void compare(const SearchBatch& batch, const RowResult& after, std::vector<Task>& tasks, Results& results);
     void compare_lists(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks, Results& results);
+    void compare_tested(const SearchBatch& batch, std::span<const Task> tasks, const TestsAllRows& tester,
+                        Results& results);
     void scan(const SearchBatch& batch, const RowResult& after, std::span<const Task> tasks, Results& results);
 
     Mirror& mirror_;
@@ -84,10 +88,5 @@ private:
     std::vector<std::uint32_t> group_of_;  // of each query
     std::vector<Task> searched_;           // by the method's own search, in the present search
 };
-
-// Estimated float operations of a query with this predicate.
-double filtered_cost(Mirror& mirror, std::span<const std::uint64_t> predicate, const SearchBatch& query);
-// The same among the rows of a bitmap.
-double named_cost(Mirror& mirror, const TidBitmap& tids, const SearchBatch& query);
 
 }  // namespace pgwarp

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/search/delta_search.h"
+#include "engine/search/filter_ways.h"
 #include "engine/search/filtered_search.h"
 #include "engine/search/rung_answers.h"
 #include "protocol/search_bound.h"

@@ -1,0 +1,82 @@
+#include "rows/certain_rows_searcher.h"
+
+#include <algorithm>
+
+#include "device/wait.h"
+#include "methods/device_wait.h"
+#include "methods/ordered_scan.h"
+#include "rows/passing_rows.h"
+
+namespace pgwarp::cuda::rows
+{
+
+bool CertainRowsSearcher::compares_certain_rows() const
+{
+    const std::optional<CertainRows> rows = certain_rows();
+    return rows.has_value() && serves_certain_rows(context(), rows->resident);
+}
+
+void CertainRowsSearcher::search_lists(const SearchBatch& batch, std::span<const RowList> lists, const RowResult& after,
+                                       const Tombstones* dead, Results& results, ThreadPool& pool) const
+{
+    CertainRows rows = certain_rows().value();
+    if (dead != nullptr) rows.dead = dead->words.data();
+    const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
+    if (k > most_compared_k || comes_before(before_all, after))
+        return search_one_by_one(batch, lists, {after.distance, after.row}, rows, results, pool);
+    const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t) {
+        return plan_certain_rows(context(), lists.subspan(first, count), k);
+    };
+    const auto enqueue = [&](const CertainPlan& plan, const Chunk& chunk) {
+        enqueue_certain_rows(rows, plan, chunk, pool);
+    };
+    search_round(batch, Round(batch), plan_of, enqueue, results, pool);
+}
+
+void CertainRowsSearcher::search_passing(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+{
+    const double elements = static_cast<double>(batch.count * row_count()) * static_cast<double>(dimensions());
+    const DevicePatience patience(patience_for(2 * elements, 0, elements * canonical_operations));
+    search_some(batch, results, [&](const Tombstones* dead) { search_tested(batch, dead, results, pool); });
+}
+
+void CertainRowsSearcher::search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results,
+                                        ThreadPool& pool) const
+{
+    CertainRows rows = certain_rows().value();
+    if (dead != nullptr) rows.dead = dead->words.data();
+    const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
+    const AttributeView attributes = attributes_of(batch);
+    std::vector<PredicateWords> predicates;
+    for (const RowFilter& filter : batch.filters) predicates.push_back(filter.predicate);
+    const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t) {
+        return plan_passing_rows(static_cast<std::uint32_t>(row_count()),
+                                 SentFilters(attributes, std::span(predicates).subspan(first, count)), k);
+    };
+    const auto enqueue = [&](const PassingPlan& plan, const Chunk& chunk) { enqueue_passing_rows(rows, plan, chunk); };
+    search_round(batch, Round(batch), plan_of, enqueue, results, pool);
+}
+
+void CertainRowsSearcher::search_one_by_one(const SearchBatch& batch, std::span<const RowList> lists,
+                                            const RowCursor& after, const CertainRows& rows, Results& results,
+                                            ThreadPool& pool) const
+{
+    SearchBatch one = batch;
+    one.count = 1;
+    for (std::size_t q = 0; q < batch.count; ++q) {
+        batch.check_cancel();
+        if (lists[q].empty()) continue;
+        one.queries = batch.queries.subspan(q * dimensions(), dimensions());
+        one.k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, lists[q].size()));
+        ChunkPlan plan = plan_certain_values(lists[q]);
+        plan.ordered = one.k <= ordered_most;
+        const auto enqueue = [&](const ChunkPlan& planned, const Chunk& chunk) {
+            enqueue_certain_values(rows, planned, chunk, lists[q], after);
+        };
+        Results answer(1);
+        search_one(one, plan, enqueue, answer, pool);
+        results[q] = std::move(answer[0]);
+    }
+}
+
+}  // namespace pgwarp::cuda::rows

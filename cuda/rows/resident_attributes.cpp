@@ -1,0 +1,25 @@
+#include "rows/resident_attributes.h"
+
+#include "device/error.h"
+#include "device/wait.h"
+#include "methods/device_wait.h"
+
+namespace pgwarp::cuda::rows
+{
+
+AttributeView ResidentAttributes::get(const RowFilter& filter, std::size_t rows)
+{
+    sent_.run([&] {
+        const std::size_t count = rows * filter.columns;
+        const DevicePatience patience(patience_for(0, static_cast<double>(count * sizeof(std::uint64_t))));
+        check(cudaSetDevice(context_->device()), "choosing the device");
+        if (!owner_.has_value()) owner_.emplace(context_->lease(Priority::search));
+        DeviceArray<std::uint64_t> codes(context_->pool(), count, "attributes of rows", *owner_);
+        send(codes.data(), filter.attributes, count * sizeof(std::uint64_t), *owner_, "sending attributes");
+        codes_ = std::move(codes);
+        bytes_.store(codes_.bytes(), std::memory_order_relaxed);
+    });
+    return {codes_.data(), static_cast<std::uint32_t>(filter.columns)};
+}
+
+}  // namespace pgwarp::cuda::rows

@@ -22,7 +22,9 @@ FilteredQueue filtered_queue(std::size_t ef, std::size_t k, double pass_rate)
     const std::size_t step = std::max<std::size_t>(length / 8, 1);
     const auto steps = static_cast<std::size_t>(std::ceil(wanted / pass_rate / static_cast<double>(step)));
     const std::size_t before = std::max({k, length / 2, steps * step});
-    const std::size_t expanded = std::min<std::size_t>(ef - std::min(ef, k) + before, most_ef);
+    // The rows that pass lie less evenly around a query than all do, so more of those beyond the k-th are expanded.
+    const std::size_t beyond = ef - std::min(ef, k);
+    const std::size_t expanded = std::min<std::size_t>(beyond + beyond / 2 + before, most_ef);
     return {expanded, std::max(length, expanded)};
 }
 

@@ -65,7 +65,7 @@ TEST_P(NamedSearches, GoOnToTheLastRow)
         const SearchAnswer page = search_among(*index, settings, asked.view(), named);
         if (page.counts[0] == 0) break;
         for (const Result& result : page.results) {
-            const std::size_t row = Filtered::row_of(result.tid);
+            const std::size_t row = row_of(result.tid);
             EXPECT_TRUE(index->lives(row, named));
             EXPECT_TRUE(seen.insert(row).second);
         }

@@ -100,7 +100,7 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
     ExplainPropertyUInteger("Requests", nullptr, counts.requests, explanation);
     ExplainPropertyUInteger("Searches", nullptr, counts.searches, explanation);
     ExplainPropertyUInteger("Cache Hits", nullptr, search->hits, explanation);
-    explain_keys(search->keyed, explanation);
+    explain_keys(search->keyed, false, explanation);
     if (counts.requests == 0) return;
     ExplainPropertyText("Device", counts.on_cuda ? "cuda" : "cpu", explanation);
     if (explanation->timing) {

@@ -2,7 +2,8 @@
 //
 //   filter_bench --rows 200000 --dimensions 384 --threads 2
 //
-// Rows are generated embeddings (generated.h). Predicates are ranges of one of two attributes, each with as many rows
+// Rows are generated embeddings (generated.h), or those of files: --base base.u8 --query query.u8 --dimensions 128.
+// Predicates are ranges of one of two attributes, each with as many rows
 // for each code: a number that has nothing to do with the vector (`anywhere`), or the place of the row in an order of
 // regions
 // (`near`: the regions nearest to the query; `far`: the farthest). Every query has a predicate of its own. Recall is by
@@ -23,6 +24,7 @@
 #include "engine/mirror/mirror.h"
 #include "engine/search/search.h"
 #include "generated.h"
+#include "matrix.h"
 #include "methods/arrays.h"
 #include "methods/description.h"
 #include "numeric/distance.h"
@@ -44,8 +46,11 @@ struct Options {
     std::size_t queries = 200;
     std::size_t judged = 200;
     std::size_t threads = 2;
+    std::size_t rounds = 3;
     std::uint32_t k = 10;
     double recall = 0.95;
+    std::string base;  // empty: rows are generated
+    std::string query;
     std::vector<std::string> places{"anywhere", "near", "far"};
     std::vector<double> shares{1, 0.5, 0.1, 0.01, 0.001};
     std::vector<std::string> indexes{linking_method().name};  // METHOD[,NAME=NUMBER...]
@@ -69,10 +74,22 @@ struct Data {
     std::vector<std::size_t> region_rows;   // rows of each region
 };
 
+Generated make_rows(const Options& options)
+{
+    if (options.base.empty()) return generate_embeddings(options.rows, options.dimensions, options.queries);
+    Generated read{read_vectors(options.base, options.rows, options.dimensions),
+                   read_vectors(options.query, options.queries, options.dimensions)};
+    if (read.base.columns != options.dimensions || read.queries.columns != options.dimensions)
+        throw std::runtime_error("--dimensions: the files have " + std::to_string(read.base.columns));
+    if (read.base.rows < options.rows || read.queries.rows < options.queries)
+        throw std::runtime_error("the files have fewer than --rows or --queries");
+    return read;
+}
+
 // A region is the rows nearest to one of some rows.
 Data make_data(const Options& options, ThreadPool& pool)
 {
-    Generated made = generate_embeddings(options.rows, options.dimensions, options.queries);
+    Generated made = make_rows(options);
     Data data{std::move(made.base.values), std::move(made.queries.values), {}, {}, {}};
     const std::size_t width = options.dimensions;
     for (std::size_t i = 0; i < regions; ++i) {
@@ -240,7 +257,7 @@ void measure(const Options& options, const Data& data, const LoadedIndex& index,
         double best = HUGE_VAL;
         double right = 0;
         FilterOutcome outcome;
-        for (int round = 0; round < 3; ++round) {
+        for (std::size_t round = 0; round < options.rounds; ++round) {
             right = 0;
             double seconds = 0;
             const std::size_t step = single ? 1 : options.queries;
@@ -275,11 +292,14 @@ try {
     app.add_option("--dimensions", options.dimensions);
     app.add_option("--queries", options.queries);
     app.add_option("--judged", options.judged, "queries whose answers are compared with those of brute force");
+    app.add_option("--rounds", options.rounds, "of which the fastest counts")->check(CLI::PositiveNumber);
     app.add_option("--threads", options.threads);
     app.add_option("--k", options.k);
     app.add_option("--recall", options.recall, "asked of the calibration");
     app.add_option("--share", options.shares, "of the rows that pass");
     app.add_option("--where", options.places, "anywhere, near, far");
+    app.add_option("--base", options.base, "a file of rows: fvecs, bvecs, or u8 of --dimensions bytes a row");
+    app.add_option("--query", options.query, "a file of queries")->needs("--base");
     app.add_option("--index", options.indexes, "METHOD[,NAME=NUMBER...]");
     CLI11_PARSE(app, argc, argv);
     const BenchDevice device;

@@ -16,6 +16,8 @@ AttributeView ResidentAttributes::get(const RowFilter& filter, std::size_t rows)
         if (!owner_.has_value()) owner_.emplace(context_->lease(Priority::search));
         DeviceArray<std::uint64_t> codes(context_->pool(), count, "attributes of rows", *owner_);
         send(codes.data(), filter.attributes, count * sizeof(std::uint64_t), *owner_, "sending attributes");
+        // Searches read the copy in the order of streams of their own.
+        wait_for(*owner_, "sending attributes");
         codes_ = std::move(codes);
         bytes_.store(codes_.bytes(), std::memory_order_relaxed);
     });

@@ -112,6 +112,50 @@ protected:
         for (std::size_t row = 0; row < count_; row += 3) set_bit(dead_, row);
     }
 
+    // Rows that pass predicates, of which no list is given.
+    void expect_passing()
+    {
+        constexpr std::uint32_t columns = 3;
+        constexpr std::uint64_t values = 500;
+        constexpr std::size_t count = 40;
+        const auto& tester = dynamic_cast<const TestsAllRows&>(*searcher_);
+        const std::vector<std::uint64_t> codes = random_attributes(count_, columns, values, 7);
+        std::mt19937_64 random(8);
+        std::vector<Predicate> wanted;
+        for (std::size_t q = 0; q < count; ++q) wanted.push_back(random_predicate(random, columns, values));
+        std::vector<RowFilter> filters;
+        Lists passing(count);
+        std::vector<float> repeated;
+        for (std::size_t q = 0; q < count; ++q) {
+            filters.push_back(
+                {q % 9 == 0 ? std::span<const std::uint64_t>() : wanted[q], codes.data(), columns, 0, {}});
+            for (std::uint32_t row = 0; row < count_; ++row)
+                if (filters[q].passes(row)) passing[q].push_back(row);
+            const auto query = batch_of(q % asked, 1, 1).queries;
+            repeated.insert(repeated.end(), query.begin(), query.end());
+        }
+        for (const bool with_dead : {false, true}) {
+            if (with_dead) kill_some();
+            for (const std::uint32_t k : {1U, 10U, 512U}) {
+                SearchBatch batch = batch_of(0, asked, k);
+                batch.queries = repeated;
+                batch.count = count;
+                batch.filters = filters;
+                ASSERT_TRUE(tester.tests_all_rows(k));
+                Results found;
+                tester.search_passing(batch, found, pool_);
+                for (std::size_t q = 0; q < count; ++q) {
+                    const auto right = scan(q % asked, passing[q], k, before_all);
+                    ASSERT_EQ(found[q].size(), right.size()) << "query " << q << ", k " << k;
+                    for (std::size_t i = 0; i < right.size(); ++i) {
+                        ASSERT_EQ(found[q][i].row, right[i].row) << "query " << q << " place " << i;
+                        ASSERT_EQ(found[q][i].distance, right[i].distance) << "query " << q << " place " << i;
+                    }
+                }
+            }
+        }
+    }
+
     mutable ThreadPool pool_{2};
     std::unique_ptr<Searcher> searcher_;
     std::vector<float> queries_;
@@ -200,49 +244,23 @@ TEST_P(CertainRows, ComeFromManyPieces)
     expect_nearest({{all, all.subspan(1, 50000), all}}, 10);
 }
 
-// Rows that pass predicates, of which no list is given.
 TEST_P(CertainRows, AreThoseThatPass)
 {
-    constexpr std::uint32_t columns = 3;
-    constexpr std::uint64_t values = 500;
-    constexpr std::size_t count = 40;
     load_random(4000);
-    const auto& tester = dynamic_cast<const TestsAllRows&>(*searcher_);
-    const std::vector<std::uint64_t> codes = random_attributes(count_, columns, values, 7);
-    std::mt19937_64 random(8);
-    std::vector<Predicate> wanted;
-    for (std::size_t q = 0; q < count; ++q) wanted.push_back(random_predicate(random, columns, values));
-    std::vector<RowFilter> filters;
-    Lists passing(count);
-    std::vector<float> repeated;
-    for (std::size_t q = 0; q < count; ++q) {
-        filters.push_back({q % 9 == 0 ? std::span<const std::uint64_t>() : wanted[q], codes.data(), columns, 0, {}});
-        for (std::uint32_t row = 0; row < count_; ++row)
-            if (filters[q].passes(row)) passing[q].push_back(row);
-        const auto query = batch_of(q % asked, 1, 1).queries;
-        repeated.insert(repeated.end(), query.begin(), query.end());
+    expect_passing();
+    EXPECT_FALSE(dynamic_cast<const TestsAllRows&>(*searcher_).tests_all_rows(513));
+}
+
+// Pieces, words of the bitmap of dead rows, and warps are full, or nearly so.
+TEST_P(CertainRows, AreThoseThatPassOfAnyNumber)
+{
+    if (GetParam().dimensions > 200) GTEST_SKIP() << "takes long to build";
+    for (const std::size_t count : {1, 31, 32, 33, 64, 65, 1023, 1024, 1025, 2049}) {
+        dead_.clear();
+        load_random(count);
+        expect_passing();
+        if (HasFatalFailure()) FAIL() << count << " rows";
     }
-    for (const bool with_dead : {false, true}) {
-        if (with_dead) kill_some();
-        for (const std::uint32_t k : {1U, 10U, 512U}) {
-            SearchBatch batch = batch_of(0, asked, k);
-            batch.queries = repeated;
-            batch.count = count;
-            batch.filters = filters;
-            ASSERT_TRUE(tester.tests_all_rows(k));
-            Results found;
-            tester.search_passing(batch, found, pool_);
-            for (std::size_t q = 0; q < count; ++q) {
-                const auto right = scan(q % asked, passing[q], k, before_all);
-                ASSERT_EQ(found[q].size(), right.size()) << "query " << q << ", k " << k;
-                for (std::size_t i = 0; i < right.size(); ++i) {
-                    ASSERT_EQ(found[q][i].row, right[i].row) << "query " << q << " place " << i;
-                    ASSERT_EQ(found[q][i].distance, right[i].distance) << "query " << q << " place " << i;
-                }
-            }
-        }
-    }
-    EXPECT_FALSE(tester.tests_all_rows(513));
 }
 
 INSTANTIATE_TEST_SUITE_P(Exact, CertainRows,

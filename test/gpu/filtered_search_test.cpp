@@ -149,6 +149,23 @@ TEST_P(DeviceFilteredSearches, TakeLongPredicates)
     }
 }
 
+// Long queues, for which the shared memory of a small device's blocks is short.
+TEST_P(DeviceFilteredSearches, FitInASmallDevice)
+{
+    if (GetParam().method != Method::graph) GTEST_SKIP() << "has no queue";
+    cuda::contexts().back()->limit_shared_bytes(std::size_t{64} << 10);
+    const auto index = make(0, device());
+    const OwnedRows asked = queries(20);
+    for (const std::uint64_t below : {600, 1500, 2900}) {
+        const std::vector<Predicate> wanted(20, Predicate().where(0, 0, below - 1));
+        for (const std::uint32_t k : {10U, 100U, 500U}) {
+            const SearchAnswer answer = index->search(index->settings(k, 40), asked.view(), wanted);
+            expect_right(*index, answer, asked.view(), wanted, k);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceFilteredSearches, testing::ValuesIn(device_kinds()), name_of_kind);
 
 }  // namespace

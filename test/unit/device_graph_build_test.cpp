@@ -167,6 +167,33 @@ TEST(LaunchConfigs, FindTheSameInEveryBatch)
     }
 }
 
+// Where the queue keeps more rows than are expanded, as in searches with predicates, it does so in every batch.
+TEST(LaunchConfigs, KeepAsManyRowsInEveryBatch)
+{
+    for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{99} << 10, std::size_t{227} << 10}) {
+        for (const std::size_t query_bytes : {128, 3072, 9136, 14256}) {
+            DeviceLimits limits = ground_of(shared);
+            limits.clusters = shared == 227 << 10;
+            limits.query_bytes = limits.row_bytes = query_bytes;
+            for (std::size_t length = 64; length <= most_ef; length *= 2) {
+                ParameterList settings;
+                settings.set("queue_length", static_cast<std::int64_t>(length));
+                for (const std::size_t ef : {length / 2 + 1, length * 3 / 4, length}) {
+                    const LaunchConfig many = launch_config(settings, ef, 26, 10000, limits);
+                    if (many.shared_bytes > shared) continue;
+                    EXPECT_GE(many.traversal.length, ef);
+                    for (const std::size_t count : {1, 20, 33, 132, 133, 300, 1000}) {
+                        const LaunchConfig other = launch_config(settings, ef, 26, count, limits);
+                        EXPECT_LE(other.shared_bytes, shared);
+                        EXPECT_EQ(other.traversal.length, many.traversal.length);
+                        EXPECT_EQ(other.chosen, many.chosen);
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST(LaunchConfigs, AreWhatADeviceCanDo)
 {
     for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{99} << 10, std::size_t{227} << 10}) {

@@ -41,6 +41,11 @@ TEST_P(FilteredSearches, FindWhatPassesByBitmapsToo)
     expect_every_row(&plain);
 }
 
+TEST_P(FilteredSearches, AreTheSameInEveryBatch)
+{
+    expect_same_in_every_batch(nullptr);
+}
+
 TEST_P(FilteredSearches, ShareBatchesWithQueriesWithoutPredicates)
 {
     const auto index = make(100);

@@ -92,6 +92,12 @@ TEST_P(TestedRows, HoldForEveryPassRate)
     EXPECT_GT(tested, 0U);
 }
 
+TEST_P(TestedRows, AreTheSameInEveryBatch)
+{
+    expect_same_in_every_batch(&method_);
+    EXPECT_GT(tested, 0U);
+}
+
 // Continuations have lists.
 TEST_P(TestedRows, GoOnToTheLastRow)
 {

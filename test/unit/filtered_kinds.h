@@ -200,6 +200,36 @@ protected:
             }
         }
     }
+    // Each query's answer is that of its search alone, whatever the others of its batch ask for: ways differ by the
+    // number of queries that share a predicate.
+    static void expect_same_in_every_batch(const MethodFactory* device)
+    {
+        constexpr std::size_t count = 16;
+        const auto index = make(200, device);
+        index->append();
+        std::set<std::size_t> dead;
+        for (std::size_t row = 0; row < index->rows(); row += 5) dead.insert(row);
+        index->kill(dead, 2);
+        const OwnedRows asked = queries(count);
+        std::vector<std::vector<Predicate>> batches{predicates(count, 3)};
+        for (const std::uint64_t below : {20, 300, 1500, 2900})
+            batches.emplace_back(count, Predicate().where(0, 0, below).where(1, 3, 290));
+        for (const std::uint32_t k : {1U, 10U, 60U}) {
+            const SearchSettings settings = index->settings(k, k == 10 ? 12 : 0);
+            for (const std::vector<Predicate>& batch : batches) {
+                const SearchAnswer together = index->search(settings, asked.view(), batch);
+                std::size_t at = 0;
+                for (std::size_t q = 0; q < count; at += together.counts[q++]) {
+                    const SearchAnswer alone = index->search(settings, asked.view().row(q), {batch[q]});
+                    ASSERT_EQ(alone.counts[0], together.counts[q]) << "query " << q << ", k " << k;
+                    for (std::size_t i = 0; i < alone.counts[0]; ++i) {
+                        ASSERT_EQ(alone.places[i], together.places[at + i]) << "query " << q << " result " << i;
+                        ASSERT_EQ(alone.results[i].distance, together.results[at + i].distance) << "query " << q;
+                    }
+                }
+            }
+        }
+    }
     // Continuations offer each row that passes once, in one order.
     static void expect_every_row(const MethodFactory* device)
     {

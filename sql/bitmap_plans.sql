@@ -54,6 +54,8 @@ ANALYZE queries;
 SELECT nodes('SELECT q.id, i.note FROM queries q CROSS JOIN LATERAL (SELECT note FROM items WHERE n = q.n AND tags && ''{3}'' ORDER BY v <-> q.q LIMIT 2) i');
 SELECT q.id, i.note FROM queries q CROSS JOIN LATERAL (SELECT note FROM items WHERE n = q.n AND tags && '{3}' ORDER BY v <-> q.q LIMIT 2) i;
 SELECT told('SELECT q.id, i.note FROM queries q CROSS JOIN LATERAL (SELECT note FROM items WHERE n = 7 AND tags && ''{3}'' ORDER BY v <-> q.q LIMIT 2) i');
+-- of many bitmaps the largest, not the last
+SELECT told('SELECT q.m, i.note FROM (VALUES (7), (700)) q (m) CROSS JOIN LATERAL (SELECT note FROM items WHERE n = q.m ORDER BY v <-> ''[1,2,3]'' LIMIT 2) i');
 SELECT q.id, i.note FROM queries q CROSS JOIN LATERAL (SELECT note FROM items WHERE n = 7 AND tags && '{3}' ORDER BY v <-> q.q LIMIT 2) i;
 SELECT id, (SELECT i.note FROM items i WHERE i.n = q.n AND i.tags && '{3}' ORDER BY i.v <-> q.q LIMIT 1) FROM queries q;
 -- the same by sorts

@@ -31,4 +31,8 @@ SELECT pgwarp_recall('items_index', ARRAY['v']);
 SELECT pgwarp_recall('items_index', ARRAY[]::text[]);
 SELECT pgwarp_recall('items_index', ARRAY['tenant'], 0);
 SELECT pgwarp_recall('items_index', ARRAY['tenant'], 10, 0);
+-- a column that is an expression has the name that the index gives it
+CREATE INDEX items_expressions ON items USING exact (v, (tenant % 4));
+SELECT pgwarp_recall('items_expressions', ARRAY['tenant']);
+SELECT pgwarp_recall('items_expressions', ARRAY['expr'], 5, 60);
 DROP TABLE items;

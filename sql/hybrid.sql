@@ -81,6 +81,9 @@ SELECT count(*) FROM mixed_ids;
 PREPARE with_word(vector) AS
 SELECT id FROM articles WHERE words @@ websearch_to_tsquery('english', 'river') ORDER BY embedding <=> $1 LIMIT 10;
 EXPLAIN (COSTS OFF) EXECUTE with_word(:near);
+PREPARE with_two_words(vector) AS SELECT id FROM articles WHERE words @@ websearch_to_tsquery('english', 'river castle') ORDER BY embedding <=> $1 LIMIT 10;
+EXPLAIN (COSTS OFF) EXECUTE with_two_words(:near);
+SELECT same_rows(format('with_two_words(%L)', :near));
 PREPARE with_rare_word(vector) AS SELECT id FROM articles WHERE words @@ websearch_to_tsquery('english', 'aqueduct') ORDER BY embedding <=> $1 LIMIT 10;
 EXPLAIN (COSTS OFF) EXECUTE with_rare_word(:near);
 SELECT same_rows($$with_rare_word('[.1,.2,.3,.4,.5,.6,.7,.8]')$$);

@@ -16,10 +16,25 @@ struct KnnBitmap {
     MemoryContext context;  // of the addresses
     bool made;
     const SearchTids* tids;  // null: too many
+    // For EXPLAIN, as a loop makes many: whether there was one, and one with too many; the most rows and lossy pages.
+    bool any, any_too_large;
+    uint64 most_rows, most_lossy_pages;
 };
 
 namespace
 {
+
+void count_tids(KnnBitmap* bitmap)
+{
+    bitmap->any = true;
+    const SearchTids* tids = bitmap->tids;
+    if (tids == nullptr) {
+        bitmap->any_too_large = true;
+        return;
+    }
+    bitmap->most_rows = Max(bitmap->most_rows, tids->tids);
+    bitmap->most_lossy_pages = Max(bitmap->most_lossy_pages, tids->lossy_pages);
+}
 
 void make_tids(KnnBitmap* bitmap)
 {
@@ -31,6 +46,7 @@ void make_tids(KnnBitmap* bitmap)
     MemoryContextSwitchTo(outer);
     tbm_free(pages);
     bitmap->made = true;
+    count_tids(bitmap);
 }
 
 }  // namespace
@@ -79,11 +95,12 @@ void end_knn_bitmap(KnnBitmap* bitmap)
 
 void explain_knn_bitmap(const KnnBitmap* bitmap, ExplainState* explanation)
 {
-    if (!bitmap->made) return;
-    const SearchTids* tids = bitmap->tids;
-    if (tids == nullptr) return ExplainPropertyText("Bitmap", "too large", explanation);
-    ExplainPropertyUInteger("Bitmap Rows", nullptr, tids->tids, explanation);
-    if (tids->lossy_pages > 0) ExplainPropertyUInteger("Bitmap Lossy Blocks", nullptr, tids->lossy_pages, explanation);
+    if (!bitmap->any) return;
+    if (bitmap->any_too_large) return ExplainPropertyText("Bitmap", "too large", explanation);
+    ExplainPropertyUInteger("Bitmap Rows", nullptr, bitmap->most_rows, explanation);
+    if (bitmap->most_lossy_pages > 0) {
+        ExplainPropertyUInteger("Bitmap Lossy Blocks", nullptr, bitmap->most_lossy_pages, explanation);
+    }
 }
 
 }  // namespace pgwarp

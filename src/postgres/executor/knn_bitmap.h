@@ -27,7 +27,7 @@ double expected_share(const KnnBitmap* bitmap, Relation table);
 // Keeps the bitmap unless one of the parameters is its own.
 void rescan_knn_bitmap(KnnBitmap* bitmap, const Bitmapset* parameters);
 void end_knn_bitmap(KnnBitmap* bitmap);
-// For EXPLAIN (ANALYZE): the addresses, and the pages of the last bitmap.
+// For EXPLAIN (ANALYZE): the addresses, and the pages of the largest bitmap.
 void explain_knn_bitmap(const KnnBitmap* bitmap, ExplainState* explanation);
 
 }  // namespace pgwarp

@@ -13,16 +13,35 @@ namespace pgwarp
 namespace
 {
 
+const char* column_name(Relation index, const RowPredicates& predicates, int i)
+{
+    const int column = filter_column(predicates.coder.vector, i);
+    return NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname);
+}
+
+// A column that is an expression has a name that its user never wrote.
+const char* name_columns(Relation index, const RowPredicates& predicates)
+{
+    StringInfoData names;
+    initStringInfo(&names);
+    for (int i = 0; i < predicates.coder.count; ++i) {
+        appendStringInfo(&names, "%s\"%s\"", i > 0 ? ", " : "", column_name(index, predicates, i));
+    }
+    return names.data;
+}
+
 void choose_column(Relation index, const char* name, RowPredicates* predicates)
 {
     for (int i = 0; i < predicates->coder.count; ++i) {
-        const int column = filter_column(predicates->coder.vector, i);
-        if (strcmp(NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname), name) != 0) continue;
+        if (strcmp(column_name(index, *predicates, i), name) != 0) continue;
         predicates->compared[i] = true;
         return;
     }
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                    errmsg("index \"%s\" has no column \"%s\" to filter by", RelationGetRelationName(index), name)));
+                    errmsg("index \"%s\" has no column \"%s\" to filter by", RelationGetRelationName(index), name),
+                    predicates->coder.count == 0
+                        ? 0
+                        : errhint("Its columns to filter by are %s.", name_columns(index, *predicates))));
 }
 
 }  // namespace

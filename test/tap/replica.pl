@@ -216,7 +216,9 @@ is($standby->safe_psql('postgres', 'SELECT DISTINCT engine_starts FROM pgwarp_st
 cmp_ok($standby->safe_psql('postgres', 'SELECT sum(searches) FROM pgwarp_status'), '>', 100, 'it answered the searches');
 isnt(engine_pid($standby), engine_pid($primary), 'and is the standby\'s own');
 
-# Promoted while it is searched.
+# Promoted while it is searched. The primary merges nothing any more: its answers by lists are others after a merge.
+upkeep($primary, 'off');
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 my %before = map { $_ => show($standby, sprintf($nearest, $_)) } '<->', '<=>';
 my $recall_before = show($standby, $recall);
 my $engine = engine_pid($standby);

@@ -31,11 +31,7 @@ TEST_P(FilteredSearches, HoldForEveryPassRate)
 // Searchers that know of bitmaps alone, as those of devices.
 TEST_P(FilteredSearches, FindWhatPassesByBitmapsToo)
 {
-    MethodFactory plain = *find_method(GetParam().method);
-    plain.make_searcher = [](const IndexShape& shape, const ParameterList& options,
-                             std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
-        return std::make_unique<ForwardingSearcher>(find_method(shape.method)->make_searcher(shape, options, arrays));
-    };
+    const MethodFactory plain = forwarding_method(*find_method(GetParam().method));
     expect_what_passes(&plain);
     expect_every_pass_rate(&plain);
     expect_every_row(&plain);

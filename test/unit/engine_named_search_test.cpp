@@ -24,11 +24,7 @@ TEST_P(NamedSearches, FindTheRowsOfABitmap)
 // Searchers that know of bitmaps alone, as those of devices.
 TEST_P(NamedSearches, FindThemByBitmapsOfRowsToo)
 {
-    MethodFactory plain = *find_method(GetParam().method);
-    plain.make_searcher = [](const IndexShape& shape, const ParameterList& options,
-                             std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
-        return std::make_unique<ForwardingSearcher>(find_method(shape.method)->make_searcher(shape, options, arrays));
-    };
+    const MethodFactory plain = forwarding_method(*find_method(GetParam().method));
     expect_named(&plain);
 }
 

@@ -163,6 +163,14 @@ protected:
         }
     }
 
+    // Every third row, of the delta too.
+    static void kill_thirds(Filtered& index)
+    {
+        std::set<std::size_t> dead;
+        for (std::size_t row = 0; row < index.rows(); row += 3) dead.insert(row);
+        index.kill(dead, 2);
+    }
+
     // With delta rows, in parts or not, and dead rows. device: null for the CPU.
     static void expect_what_passes(const MethodFactory* device)
     {
@@ -170,11 +178,7 @@ protected:
             const auto index = make(parts == 0 ? 0 : 700, device);
             if (parts > 0) index->append(parts);
             for (const bool with_dead : {false, true}) {
-                if (with_dead) {
-                    std::set<std::size_t> dead;
-                    for (std::size_t row = 0; row < index->rows(); row += 3) dead.insert(row);
-                    index->kill(dead, 2);
-                }
+                if (with_dead) kill_thirds(*index);
                 for (const std::uint32_t k : {1U, 10U, 100U}) {
                     const OwnedRows asked = queries(24);
                     const auto wanted = predicates(24, k + (with_dead ? 7 : 0));
@@ -273,11 +277,7 @@ protected:
             const auto index = make(parts == 0 ? 0 : 700, device);
             if (parts > 0) index->append(parts);
             for (const bool with_dead : {false, true}) {
-                if (with_dead) {
-                    std::set<std::size_t> dead;
-                    for (std::size_t row = 0; row < index->rows(); row += 3) dead.insert(row);
-                    index->kill(dead, 2);
-                }
+                if (with_dead) kill_thirds(*index);
                 for (const std::uint64_t below : {1, 3, 30, 300, 1500, 2900, 3000}) {
                     const Predicate named = Predicate().where(0, 0, below - 1);
                     const OwnedRows asked = queries(6);

@@ -50,4 +50,14 @@ private:
     std::unique_ptr<Searcher> searcher_;
 };
 
+// The method with searchers that forward.
+inline MethodFactory forwarding_method(MethodFactory method)
+{
+    method.make_searcher = [](const IndexShape& shape, const ParameterList& options,
+                              std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
+        return std::make_unique<ForwardingSearcher>(find_method(shape.method)->make_searcher(shape, options, arrays));
+    };
+    return method;
+}
+
 }  // namespace pgwarp::test

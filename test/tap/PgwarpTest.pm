@@ -11,9 +11,10 @@ use warnings FATAL => 'all';
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use IPC::Run;
 use Test::More;
 
-our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes rows_after_waiting);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
 my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
@@ -159,6 +160,23 @@ sub index_pages
 	my ($node, $index) = @_;
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
+}
+
+# The rows of a query with FOR UPDATE that waits for a transaction of these changes.
+sub rows_after_waiting
+{
+	my ($node, $changes, $query, $name) = @_;
+	my ($found, $errors) = ('', '');
+	my $writer = $node->background_psql('postgres');
+	$writer->query_safe("BEGIN; $changes");
+	my $waiting = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $query ], '>', \$found, '2>', \$errors);
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%' AND pid <> pg_backend_pid()})
+		or die 'nobody waits';
+	$writer->query_safe('COMMIT');
+	$writer->quit;
+	$waiting->finish;
+	is($errors, '', "$name: no error");
+	return $found;
 }
 
 # Invert $length bytes of a file at $offset.

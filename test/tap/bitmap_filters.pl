@@ -143,18 +143,8 @@ sub locked
 {
 	my ($settings) = @_;
 	sql('DELETE FROM items WHERE id > 20000', "; INSERT INTO items SELECT 20000 + i, 300 + i % 3, 0, 'x', ARRAY[i,i,i,i,i,i,i,i]::vector FROM generate_series(1, 300) i; ANALYZE items");
-	my ($found, $errors) = ('', '');
-	my $writer = $node->background_psql('postgres');
-	$writer->query_safe('BEGIN; UPDATE items SET n = 302 WHERE id IN (20003, 20009); UPDATE items SET c = 5 WHERE id = 20006');
 	my $query = "BEGIN ISOLATION LEVEL READ COMMITTED; $settings SELECT id, n, c FROM items WHERE n = 300 ORDER BY v <-> '[3,3,3,3,3,3,3,3]' LIMIT 6 FOR UPDATE; COMMIT";
-	my $waiting = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $query ], '>', \$found, '2>', \$errors);
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%' AND pid <> pg_backend_pid()})
-		or die 'nobody waits';
-	$writer->query_safe('COMMIT');
-	$writer->quit;
-	$waiting->finish;
-	is($errors, '', 'no error');
-	return $found;
+	return rows_after_waiting($node, 'UPDATE items SET n = 302 WHERE id IN (20003, 20009); UPDATE items SET c = 5 WHERE id = 20006', $query, 'bitmap');
 }
 like(sql("EXPLAIN SELECT id FROM items WHERE n = 300 ORDER BY v <-> '[3,3,3,3,3,3,3,3]' LIMIT 6 FOR UPDATE"), qr/KnnFilter.*Bitmap/s, 'FOR UPDATE over a bitmap');
 is(locked(''), locked($truth), 'locks the rows whose new version passes');

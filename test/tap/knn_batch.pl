@@ -386,23 +386,17 @@ for my $index ('exact (v)', 'ivfadc (v) WITH (lists = 10)', 'pqtree (v)', 'graph
 $database = 'postgres';
 
 # Rows of the outer side change while FOR UPDATE waits for them: it goes on with their new versions.
-sub rows_after_waiting
+sub locked_by
 {
 	my ($batch) = @_;
 	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS changing; CREATE TABLE changing AS SELECT id, kind, w AS v FROM asked WHERE id <= 8');
-	my $writer = $node->background_psql('postgres');
-	$writer->query_safe(q{BEGIN; UPDATE changing SET v = (SELECT w FROM asked WHERE id = 9) WHERE id IN (2, 5); DELETE FROM changing WHERE id = 7; UPDATE changing SET kind = 77 WHERE id = 8});
+	my $changes = q{UPDATE changing SET v = (SELECT w FROM asked WHERE id = 9) WHERE id IN (2, 5); DELETE FROM changing WHERE id = 7; UPDATE changing SET kind = 77 WHERE id = 8};
 	my $sql = "SET enable_seqscan = off; SET enable_memoize = off; SET pgwarp.knn_batch = $batch;
 		SELECT q.id, n.id, n.d FROM changing q CROSS JOIN LATERAL (SELECT i.id, i.v <-> q.v AS d FROM items i WHERE i.kind < 5 ORDER BY i.v <-> q.v LIMIT 4) n WHERE q.kind <> 77 FOR UPDATE OF q";
-	my $waiter = IPC::Run::start(['psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql], '>', \my $out, '2>', \my $err);
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE OF q%'}) or die 'nobody waits';
-	$writer->query_safe('COMMIT');
-	$writer->quit;
-	$waiter->finish;
-	return join "\n", sort split /\n/, $out . $err;
+	return join "\n", sort split /\n/, rows_after_waiting($node, $changes, $sql, "knn_batch $batch");
 }
-my $waited = rows_after_waiting('on');
-is($waited, rows_after_waiting('off'), 'rows that changed while FOR UPDATE waited');
+my $waited = locked_by('on');
+is($waited, locked_by('off'), 'rows that changed while FOR UPDATE waited');
 like($waited, qr/^5\|/m, 'the changed ones among them');
 unlike($waited, qr/^[78]\|/m, 'and none that is gone');
 

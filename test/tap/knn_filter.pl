@@ -21,34 +21,24 @@ sql(q{
 });
 
 # The rows that a session with FOR UPDATE locks after it has waited for another's changes: by its index, or without.
-sub rows_after_waiting
+sub locked_by
 {
 	my ($method) = @_;
 	sql('DROP INDEX IF EXISTS items_v; TRUNCATE items; INSERT INTO items SELECT * FROM first_items');
 	sql("CREATE INDEX items_v ON items USING $method (v)") if $method ne 'none';
 	sql('VACUUM ANALYZE items');
-	my ($found, $errors) = ('', '');
-	my $writer = $node->background_psql('postgres');
-	$writer->query_safe('BEGIN; UPDATE items SET kind = 6 WHERE id IN (3, 10); UPDATE items SET kind = 3 WHERE id IN (4, 5)');
 	my $scan = $method eq 'none' ? 'enable_indexscan' : 'enable_seqscan';
 	my $query = "SET $scan = off; SELECT id, kind FROM items WHERE kind = 3 ORDER BY v <-> '[3,3,3,3]' LIMIT 6 FOR UPDATE";
 	my $plan = sql("SET $scan = off; EXPLAIN SELECT id FROM items WHERE kind = 3 ORDER BY v <-> '[3,3,3,3]' LIMIT 6 FOR UPDATE");
 	like($plan, qr/KnnFilter/, "$method: the filter is above the scan") if $method ne 'none';
-	my $waiting = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $query ], '>', \$found, '2>', \$errors);
-	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%' AND pid <> pg_backend_pid()})
-		or die 'nobody waits';
-	$writer->query_safe('COMMIT');
-	$writer->quit;
-	$waiting->finish;
-	is($errors, '', "$method: no error");
-	return $found;
+	return rows_after_waiting($node, 'UPDATE items SET kind = 6 WHERE id IN (3, 10); UPDATE items SET kind = 3 WHERE id IN (4, 5)', $query, $method);
 }
 
-my $truth = rows_after_waiting('none');
+my $truth = locked_by('none');
 unlike($truth, qr/^(3|10)\|/m, 'rows that no longer pass are left out');
 for my $method ('exact', 'graph', 'ivfadc', 'pqtree')
 {
-	is(rows_after_waiting($method), $truth, "$method: rows that changed while FOR UPDATE waited");
+	is(locked_by($method), $truth, "$method: rows that changed while FOR UPDATE waited");
 }
 
 done_testing();

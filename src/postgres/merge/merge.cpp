@@ -23,8 +23,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr BlockNumber worth_moving = 1024;  // pages of a file below which free pages are left where they are
-constexpr double free_share = 0.6;
+constexpr BlockNumber worth_moving = 128;  // pages of a file below which free pages are left where they are
+constexpr double free_share = 0.6;         // of the file's pages
 constexpr double stream_share = 0.05;  // more rows than this share in the logs at a merge's end: more will come
 
 struct HalfScale {
@@ -294,14 +294,14 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 
-// Whether the index should move to the front of its file: most of the file is free, and the logs hold few rows. During
-// a stream of inserts the free pages would soon be used anyway.
+// Whether the index should move to the front of its file: most of the file is free pages that pages in use follow, and
+// the logs hold few rows. During a stream of inserts the free pages would soon be used anyway.
 bool lies_behind_free_pages(Relation index)
 {
     const MetaPage meta = read_metapage(index);
     const BlockNumber blocks = RelationGetNumberOfBlocks(index);
     if (blocks < worth_moving) return false;
-    if (static_cast<double>(count_free_pages(index, meta)) < free_share * blocks) return false;
+    if (static_cast<double>(count_inner_free_pages(index, meta, blocks)) < free_share * blocks) return false;
     uint64 ends[delta_log_count];
     read_delta_ends(index, meta, ends);
     uint64 entries = 0;
@@ -367,7 +367,7 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     read_delta_ends(index, read_metapage(index), goal);
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
-    if (outcome.kind != MergeKind::none && lies_behind_free_pages(index)) {
+    if (lies_behind_free_pages(index)) {
         move_log_tails(index, read_metapage(index));
         read_delta_ends(index, read_metapage(index), goal);
         merge_step(index, MergeReason::room, goal, &outcome);

@@ -156,12 +156,15 @@ BlockNumber remove_free_tail(Relation index, const MetaPage& meta, BlockNumber b
     return last.start;
 }
 
-uint64 count_free_pages(Relation index, const MetaPage& meta)
+uint64 count_inner_free_pages(Relation index, const MetaPage& meta, BlockNumber blocks)
 {
     auto* list = static_cast<FreeList*>(palloc(sizeof(FreeList)));
     read_free_list(index, meta, list);
     uint64 pages = 0;
-    for (uint32 i = 0; i < list->count; ++i) pages += list->extents[i].count;
+    for (uint32 i = 0; i < list->count; ++i) {
+        const Extent& extent = list->extents[i];
+        if (extent.start + extent.count < blocks) pages += extent.count;
+    }
     pfree(list);
     return pages;
 }

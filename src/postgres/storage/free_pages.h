@@ -28,8 +28,8 @@ BlockNumber create_free_list(Relation index, ForkNumber fork, uint64 log_identit
 // Copies the list out of its page. Raises ERRCODE_INDEX_CORRUPTED when the page is altered.
 void read_free_list(Relation index, const MetaPage& meta, FreeList* list);
 
-// The number of pages in the list.
-uint64 count_free_pages(Relation index, const MetaPage& meta);
+// The number of pages in the list that are not at the end of a file of `blocks` pages.
+uint64 count_inner_free_pages(Relation index, const MetaPage& meta, BlockNumber blocks);
 
 // Adds extents, in order of blocks, that are not in the list yet. Only one process may sweep at a time.
 void add_free_extents(Relation index, const MetaPage& meta, const Extent* extents, uint32 count);

@@ -23,7 +23,8 @@ namespace
 // all pages.
 constexpr BlockNumber worth_truncating = 16;
 constexpr BlockNumber truncated_part = 16;
-constexpr int lock_tries = 100;  // of a patient sweep: as long as VACUUM tries for a table
+constexpr BlockNumber large_part = 2;  // a tail of more than one large_part-th of all pages is worth waiting for
+constexpr int lock_tries = 100;        // of a patient sweep: as long as VACUUM tries for a table
 constexpr long lock_pause_ms = 50;
 
 // The pages without a user, as extents.
@@ -70,8 +71,9 @@ void truncate_tail(Relation index, const MetaPage& meta, bool patience)
     const Extent last = list->count > 0 ? list->extents[list->count - 1] : Extent{0, 0};
     pfree(list);
     if (last.start + last.count != blocks || last.count < Max(worth_truncating, blocks / truncated_part)) return;
+    const bool waits = patience || last.count > blocks / large_part;
     // The lock needs a transaction id, which a parallel VACUUM can't get.
-    if (IsInParallelMode() || !lock_alone(index, patience ? lock_tries : 1)) return;
+    if (IsInParallelMode() || !lock_alone(index, waits ? lock_tries : 1)) return;
     if (RelationGetNumberOfBlocks(index) == blocks) {
         const BlockNumber kept = remove_free_tail(index, meta, blocks);
         fault_point("sweep: before truncation");

@@ -29,8 +29,11 @@ unit_text = $(patsubst src/%,$(hash)include "%"\n,$(filter-out $(CXX_SOURCES),$(
 write_unit = printf '%b' '$(call unit_text,$(1))' >.deps/units/new && { cmp -s .deps/units/new $(2) || mv .deps/units/new $(2); }
 $(shell mkdir -p .deps/units; $(foreach folder,$(FOLDERS),$(call write_unit,$(folder),.deps/units/$(subst /,_,$(folder)).cpp);))
 
-REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS ?= $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=pgwarp
+# Texts are expected in the order of their bytes, whatever the server's own locale.
+ENCODING = UTF8
+NO_LOCALE = 1
 TAP_TESTS = 1
 PROVE_TESTS ?= test/tap/*.pl
 

@@ -44,6 +44,8 @@ PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm
 
+# PGXS adds the server's flags to variables of the environment, and make would hand the sums to the engine's build.
+engine_flags := $(foreach name,CFLAGS CXXFLAGS LDFLAGS,$(if $(filter environment,$(origin $(name))),$(name)='$($(name))'))
 override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -69,7 +71,7 @@ $(OBJS): Makefile
 all: engine
 .PHONY: engine
 engine:
-	cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
+	$(engine_flags) cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
 		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) \
 		$(ENGINE_CMAKE_FLAGS)
 	cmake --build $(ENGINE_BUILD) $(filter -j%,$(MAKEFLAGS)) --target product

@@ -29,8 +29,11 @@ unit_text = $(patsubst src/%,$(hash)include "%"\n,$(filter-out $(CXX_SOURCES),$(
 write_unit = printf '%b' '$(call unit_text,$(1))' >.deps/units/new && { cmp -s .deps/units/new $(2) || mv .deps/units/new $(2); }
 $(shell mkdir -p .deps/units; $(foreach folder,$(FOLDERS),$(call write_unit,$(folder),.deps/units/$(subst /,_,$(folder)).cpp);))
 
-REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS ?= $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=pgwarp
+# Texts are expected in the order of their bytes, whatever the server's own locale.
+ENCODING = UTF8
+NO_LOCALE = 1
 TAP_TESTS = 1
 PROVE_TESTS ?= test/tap/*.pl
 
@@ -41,6 +44,8 @@ PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm
 
+# PGXS adds the server's flags to variables of the environment, and make would hand the sums to the engine's build.
+engine_flags := $(foreach name,CFLAGS CXXFLAGS LDFLAGS,$(if $(filter environment,$(origin $(name))),$(name)='$($(name))'))
 override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -66,7 +71,7 @@ $(OBJS): Makefile
 all: engine
 .PHONY: engine
 engine:
-	cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
+	$(engine_flags) cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
 		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) \
 		$(ENGINE_CMAKE_FLAGS)
 	cmake --build $(ENGINE_BUILD) $(filter -j%,$(MAKEFLAGS)) --target product

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <thread>
+
+#include "numeric/control_group.h"
 
 namespace pgwarp
 {
@@ -26,14 +27,11 @@ std::size_t allowed_processors()
     return static_cast<std::size_t>(CPU_COUNT_S(CPU_ALLOC_SIZE(most), set.get()));
 }
 
-// The quota of the control group, in processors; the largest number where there is none.
+// The quota of the control groups, in processors; the largest number where there is none.
 std::size_t quota_processors()
 {
-    std::ifstream file("/sys/fs/cgroup/cpu.max");
-    double quota = 0;
-    double period = 0;
-    if (!(file >> quota >> period) || !(quota > 0) || !(period > 0)) return std::numeric_limits<std::size_t>::max();
-    return static_cast<std::size_t>(std::ceil(quota / period));
+    const double quota = processor_quota_of(control_groups());
+    return std::isinf(quota) ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(std::ceil(quota));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-# Indexes whose pages an earlier build wrote are read, searched, checked, changed and merged by this one.
+# Indexes whose pages an earlier build wrote are read, searched, checked, changed and merged by this one, before and after
+# ALTER EXTENSION UPDATE.
 #
 # old_pages/*.gz hold the main forks of indexes that were built at the release of format 1, over the table that
 # load_items() makes; their tids fit any server, because the rows lie where INSERT puts them one after the other.
@@ -71,8 +72,9 @@ if ($ENV{PGWARP_MAKE_PAGES})
 	plan skip_all => 'pages written';
 }
 
-# A cluster whose indexes have the old pages.
+# A cluster whose catalogs are those of version 0.1.0, and whose indexes have the old pages.
 my $node = new_cluster('old_pages', 'pgwarp.merge_worker' => 'off');
+$node->safe_psql('postgres', "DROP EXTENSION pgwarp; CREATE EXTENSION pgwarp VERSION '0.1.0'");
 load_items($node, 0);
 create_indexes($node);
 my %path = map { $_ => index_pages($node, "items_$_") } keys %indexes;
@@ -116,14 +118,21 @@ sub numbered
 	return map { my ($id, $list) = /^(\d+)\|\{(.*)\}$/; map { "$id $_" } split /,/, $list } split /\n/, $answer;
 }
 
+sub try_answers
+{
+	my ($when) = @_;
+	cmp_ok(recall(nearest($_, 'enable_seqscan'), nearest($_, 'enable_indexscan')), '>=', $_ eq 'graph_bits' ? 0.8 : 1, "$_ $when: searched")
+		for sort keys %indexes;
+	return;
+}
+
 # Search and check each index. An index of format 1 lacks the NULLs, and pgwarp_check reports that in a NOTICE.
 sub try_indexes
 {
 	my ($when, $rows, $has_nulls) = @_;
+	try_answers($when);
 	for my $index (sort keys %indexes)
 	{
-		cmp_ok(recall(nearest($index, 'enable_seqscan'), nearest($index, 'enable_indexscan')), '>=',
-			$index eq 'graph_bits' ? 0.8 : 1, "$index $when: searched");
 		my ($rc, $live, $notice) = $node->psql('postgres', "SELECT live_rows FROM pgwarp_check('items_$index', true)");
 		is($live, $rows, "$index $when: checked");
 		($has_nulls ? \&unlike : \&like)->($notice, qr/index "items_$index" lacks the rows without a distance/, "$index $when: what it lacks");
@@ -134,6 +143,8 @@ sub try_indexes
 
 my $count = 'SELECT count(v) FROM items';
 my $rows = $node->safe_psql('postgres', $count);
+try_answers('under catalogs of version 0.1.0');
+$node->safe_psql('postgres', 'ALTER EXTENSION pgwarp UPDATE');
 try_indexes('as it was', $rows);
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class, pgwarp_index_info(oid::regclass) WHERE relname ~ '^items_' AND delta_rows > 0"),
 	scalar keys %indexes, 'each has rows in its logs');

@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib $FindBin::RealBin;
+use PgwarpCatalog;
 use PgwarpTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -47,23 +48,38 @@ is($session->query_safe("SELECT count(*) FROM pgwarp_status_indexes WHERE index:
 $session->quit;
 old("INSERT INTO items SELECT i, ARRAY[i, 0, -i]::vector, ARRAY[i, 0, -i]::halfvec, i::bit(16) FROM generate_series(301, 320) i; REINDEX TABLE items; SELECT pgwarp_check('items_h', true)");
 
-# The members of the extension, their definitions and rights, and the members of operator families.
-my $members = q{SELECT m FROM (
-	SELECT concat_ws(' ', pg_describe_object(d.classid, d.objid, 0), pg_get_functiondef(p.oid), p.proacl, obj_description(p.oid, 'pg_proc')) AS m
-		FROM pg_depend d LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid AND p.prokind <> 'a'
-		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pgwarp')
-	UNION ALL
-	SELECT concat_ws(' ', c.relname, pg_get_viewdef(c.oid), c.relacl, obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relname LIKE 'pgwarp%'
-	UNION ALL
-	SELECT concat_ws(' ', m.amname, f.opfname, a.amproclefttype::regtype, a.amprocnum, a.amproc::regproc)
-		FROM pg_amproc a JOIN pg_opfamily f ON f.oid = a.amprocfamily JOIN pg_am m ON m.oid = f.opfmethod WHERE m.amhandler::text LIKE '%pgwarp%'
-	UNION ALL
-	SELECT concat_ws(' ', m.amname, f.opfname, a.amopstrategy, a.amopopr::regoperator)
-		FROM pg_amop a JOIN pg_opfamily f ON f.oid = a.amopfamily JOIN pg_am m ON m.oid = f.opfmethod WHERE m.amhandler::text LIKE '%pgwarp%'
-	) s WHERE m NOT LIKE 'function answers%' ORDER BY m COLLATE "C"};
-my $updated = old($members);
-cmp_ok(length $updated, '>', 20000, 'members are listed');
-is($updated, $node->safe_psql('postgres', $members), 'updated catalogs are those of a new database');
+# Every row of the catalogs: types, functions, aggregates, operators, classes, casts, views, their columns, comments and rights.
+my @fresh = catalog_of($node, 'postgres', 'pgwarp');
+sub differences
+{
+	my ($before, @now) = @_;
+	my %count;
+	$count{$_}++ for @now;
+	$count{$_}-- for @$before;
+	return map { ($count{$_} > 0 ? 'new: ' : 'gone: ') . $_ } sort grep { $count{$_} } keys %count;
+}
+cmp_ok(scalar(@fresh), '>', 1000, 'rows of catalogs are compared');
+is(join("\n", differences(\@fresh, catalog_of($node, 'old', 'pgwarp'))), '', 'updated catalogs are those of a new database');
+
+# The comparison sees each kind of change.
+$node->safe_psql('postgres', 'CREATE DATABASE changed');
+$node->safe_psql('changed', 'CREATE EXTENSION pgwarp');
+my @before = catalog_of($node, 'changed', 'pgwarp');
+is(join("\n", differences(\@fresh, @before)), '', 'two new databases have the same catalogs');
+for my $change ('ALTER FUNCTION l2_distance(vector, vector) VOLATILE', 'ALTER FUNCTION l2_distance(vector, vector) COST 7',
+	'ALTER FUNCTION vector_dims(vector) PARALLEL UNSAFE', 'GRANT EXECUTE ON FUNCTION pgwarp_release(regclass) TO pg_monitor',
+	'ALTER OPERATOR < (vector, vector) SET (RESTRICT = NONE)', q{COMMENT ON FUNCTION pgwarp_release(regclass) IS 'other'},
+	'ALTER TYPE halfvec SET (STORAGE = main)', 'ALTER VIEW pgwarp_status ALTER COLUMN index SET DEFAULT 0', 'REVOKE SELECT ON pgwarp_status FROM PUBLIC',
+	q{UPDATE pg_opclass SET opcdefault = NOT opcdefault WHERE opcname = 'vector_l1_ops' AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'exact')},
+	q{UPDATE pg_cast SET castcontext = 'e' WHERE castsource = 'vector'::regtype AND casttarget = 'real[]'::regtype},
+	q{UPDATE pg_aggregate SET agginitval = '{1}' WHERE aggfnoid = 'avg(vector)'::regprocedure},
+	q{DELETE FROM pg_amproc WHERE oid = (SELECT max(oid) FROM pg_amproc)})
+{
+	$node->safe_psql('changed', $change);
+	my @now = catalog_of($node, 'changed', 'pgwarp');
+	cmp_ok(scalar(differences(\@before, @now)), '>', 0, "seen: $change");
+	@before = @now;
+}
 is(old("SELECT count(*) FROM pg_proc WHERE probin LIKE '%pgwarp' AND prosrc NOT LIKE 'pgwarp\\_%'"), 0, 'no function has a C name that others may have');
 
 # A table may have the name of a new type.

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <map>
 
+#include "numeric/control_group.h"
 #include "numeric/processors.h"
 
 namespace pgwarp
@@ -48,14 +48,6 @@ std::optional<EngineOptions> parse_options(int argc, const char* const* argv, in
 namespace
 {
 
-// Reads one number from a file; `fallback` when there is none ("max", no file).
-std::uint64_t read_number(const char* path, std::uint64_t fallback)
-{
-    std::ifstream file(path);
-    std::uint64_t value = 0;
-    return file >> value ? value : fallback;
-}
-
 std::uint64_t available_memory()
 {
     std::ifstream file("/proc/meminfo");
@@ -73,13 +65,7 @@ std::uint64_t available_memory()
 
 std::uint64_t default_memory()
 {
-    constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t free_bytes = available_memory();
-    const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max", unlimited);
-    if (limit != unlimited) {
-        const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current", 0);
-        free_bytes = std::min(free_bytes, limit > used ? limit - used : 0);
-    }
+    const std::uint64_t free_bytes = std::min(available_memory(), memory_left_to(control_groups()));
     return std::max<std::uint64_t>(free_bytes / 4 * 3, std::uint64_t{64} << 20);
 }
 

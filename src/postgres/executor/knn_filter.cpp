@@ -51,6 +51,7 @@ struct KnnFilterState {
     bool ends_at_null;  // no row passes whose key is NULL
     bool passes_all;    // the node only tells the scan which rows come first
     Leading leading;
+    bool led;        // the scan was told of them
     LimitHint hint;  // of the node
     FilteredScan scan;
     HeldRows held;
@@ -185,7 +186,6 @@ void take_bitmap(KnnFilterState* state)
 void begin_rows(KnnFilterState* state)
 {
     state->begun = true;
-    if (leads(state->leading)) lead_scan(state->child, state->leading);
     if (state->passes_all) {
         state->flows = true;
         return;
@@ -371,6 +371,8 @@ TupleTableSlot* recheck(CustomScanState* node)
 TupleTableSlot* execute(CustomScanState* node)
 {
     KnnFilterState* state = state_of(node);
+    if (!state->led && leads(state->leading)) lead_scan(state->child, state->leading);
+    state->led = true;
     if (node->ss.ps.state->es_epq_active != nullptr) return recheck(node);
     if (!state->begun) begin_rows(state);
     for (;;) {

@@ -58,7 +58,7 @@ SELECT * FROM differing($$SELECT kind, v <-> '[1,2,3]' FROM items ORDER BY kind,
 SELECT * FROM differing($$SELECT v <-> '[1,2,3]' FROM items ORDER BY v <-> '[1,2,3]', '[1,2,3]' <-> v LIMIT 40$$);
 SELECT * FROM differing($$SELECT v <-> '[1,2,3]' FROM items ORDER BY v <-> '[1,2,3]', v <-> '[1,2,3]' DESC LIMIT 40$$);
 SELECT * FROM differing($$SELECT v <-> '[1,2,3]', v <=> '[1,2,3]' FROM items WHERE id <= 2000 AND id % 165 > 0 ORDER BY v <-> '[1,2,3]', v <=> '[1,2,3]' LIMIT 40$$);
--- orders that it doesn't give
+-- orders that it doesn't give, or with the last rows first
 SELECT * FROM differing($$SELECT v <-> '[1,2,3]' FROM items ORDER BY v <-> '[1,2,3]' DESC LIMIT 40$$);
 SELECT * FROM differing($$SELECT w <-> '[1,2,3]' FROM items ORDER BY w <-> '[1,2,3]' NULLS FIRST LIMIT 40$$);
 SELECT * FROM differing($$SELECT v <-> '[1,2,3]', v <-> '[4,0,7]' FROM items ORDER BY v <-> '[1,2,3]', v <-> '[4,0,7]' DESC LIMIT 40$$);

@@ -36,6 +36,9 @@ my $tables = q{
 	INSERT INTO parts SELECT * FROM items;
 	CREATE TABLE asked (id int PRIMARY KEY, kind int, v vector(4));
 	INSERT INTO asked SELECT i, i % 4, random_vector() FROM generate_series(1, 12) i;
+	CREATE TABLE gaps (id int PRIMARY KEY, v vector(4));
+	INSERT INTO gaps SELECT id, CASE WHEN id > 3 THEN v END FROM items;
+	CREATE INDEX gaps_v ON gaps USING exact (v);
 	CREATE INDEX items_v ON items USING exact (v);
 	CREATE INDEX parts_v ON parts USING exact (v);
 	CREATE FUNCTION nested(query vector) RETURNS bigint LANGUAGE plpgsql AS $$BEGIN
@@ -134,6 +137,9 @@ look_again('KnnBatch', 'UPDATE asked SET kind = asked.kind + n.id FROM asked a C
 	'UPDATE asked SET kind = kind + 1000 WHERE id = 3', 'UPDATE asked SET kind = id % 4');
 look_again('KnnBatch', 'DELETE FROM items USING asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.v LIMIT 2) n WHERE items.id = n.id RETURNING items.id',
 	'UPDATE items SET kind = 5 WHERE id IN (SELECT n.id FROM asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.v LIMIT 2) n)', 'SELECT 1');
+look_again('KnnOrder', "SELECT id, -(v <-> $query) AS d FROM gaps ORDER BY d DESC LIMIT 6 FOR UPDATE", 'DELETE FROM gaps WHERE id = 2', 'INSERT INTO gaps VALUES (2, NULL)');
+look_again('KnnOrder', 'UPDATE asked SET kind = (SELECT sum(id) FROM (SELECT id FROM gaps g ORDER BY -(g.v <-> asked.v) DESC LIMIT 5) n) WHERE id < 6 RETURNING id, kind',
+	'UPDATE asked SET kind = kind + 1000 WHERE id = 3', 'UPDATE asked SET kind = id % 4');
 
 # Subtransactions that end while a cursor is open: the cursor goes on from its row.
 for my $name (sort keys %statements)

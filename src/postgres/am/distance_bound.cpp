@@ -32,6 +32,8 @@ namespace
 
 constexpr char operator_prefix[] = "pgwarp_text_";  // of C functions of operators that have an integer form
 constexpr char integer_prefix[] = "pgwarp_";
+constexpr char negative_infix[] = "negative_";  // of C functions of operators that return a negative
+constexpr char vector_infix[] = "vector_";
 constexpr char limited_suffix[] = "_at_most";  // of integer forms that end at a limit, their third argument
 
 enum class Comparing : uint8 { none, left, right };  // the side of the value
@@ -164,6 +166,50 @@ bool are_key_and_query(PlannerInfo* root, const IndexOptInfo* index, Node* key, 
            is_known_before(root, index->rel->relid, query);
 }
 
+// Returns the ordering expression with these arguments, the key on the left; null where they are not the index's key
+// and a query.
+OpExpr* make_distance(PlannerInfo* root, const IndexOptInfo* index, Oid ordering, const DistanceArguments& found)
+{
+    if (found.arguments == NIL) return nullptr;
+    const Oid collation = index->indexcollations[vector_column(index)];
+    if (OidIsValid(collation) && collation != found.collation) return nullptr;
+    auto* key = static_cast<Node*>(linitial(found.arguments));
+    auto* query = static_cast<Node*>(lsecond(found.arguments));
+    const bool may_swap = found.swapped || commutes_with_itself(ordering);
+    const bool in_order = !found.swapped && are_key_and_query(root, index, key, query);
+    if (!in_order && !(may_swap && are_key_and_query(root, index, query, key))) return nullptr;
+    if (!in_order) std::swap(key, query);
+    Expr* made = make_opclause(ordering, get_op_rettype(ordering), false, reinterpret_cast<Expr*>(key),
+                               reinterpret_cast<Expr*>(query), InvalidOid, found.collation);
+    auto* distance = reinterpret_cast<OpExpr*>(made);
+    set_opfuncid(distance);
+    return distance;
+}
+
+// Whether an expression is a function of the same library that returns the negative of what the operator's function
+// does: inner_product() of vector_negative_inner_product().
+bool is_negative_form(const Node* expression, Oid of_operator)
+{
+    if (!IsA(expression, FuncExpr)) return false;
+    const auto* function = reinterpret_cast<const FuncExpr*>(expression);
+    char* symbol = nullptr;
+    char* library = nullptr;
+    char* operator_symbol = nullptr;
+    char* operator_library = nullptr;
+    if (list_length(function->args) != 2 || !read_c_function(of_operator, &operator_symbol, &operator_library))
+        return false;
+    const char* negative = strstr(operator_symbol, negative_infix);
+    if (negative == nullptr || !read_c_function(function->funcid, &symbol, &library)) return false;
+    const auto before = static_cast<int>(negative - operator_symbol);
+    const char* after = negative + strlen(negative_infix);
+    if (strcmp(library, operator_library) != 0) return false;
+    if (strcmp(symbol, psprintf("%.*s%s", before, operator_symbol, after)) == 0) return true;
+    // The name of the function on the type vector lacks the type.
+    const auto type = static_cast<int>(strlen(vector_infix));
+    return before >= type && strncmp(negative - type, vector_infix, strlen(vector_infix)) == 0 &&
+           strcmp(symbol, psprintf("%.*s%s", before - type, operator_symbol, after)) == 0;
+}
+
 }  // namespace
 
 bool split_bound(const Expr* clause, UpperBound* bound)
@@ -218,21 +264,20 @@ OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, cons
     if (!is_known_before(root, index->rel->relid, bound.value)) return nullptr;
     const Oid ordering = ordering_operator(index);
     if (!OidIsValid(ordering)) return nullptr;
-    const DistanceArguments found = read_distance(bound.bounded, ordering, bound.value);
-    if (found.arguments == NIL) return nullptr;
-    const Oid collation = index->indexcollations[vector_column(index)];
-    if (OidIsValid(collation) && collation != found.collation) return nullptr;
-    auto* key = static_cast<Node*>(linitial(found.arguments));
-    auto* query = static_cast<Node*>(lsecond(found.arguments));
-    const bool may_swap = found.swapped || commutes_with_itself(ordering);
-    const bool in_order = !found.swapped && are_key_and_query(root, index, key, query);
-    if (!in_order && !(may_swap && are_key_and_query(root, index, query, key))) return nullptr;
-    if (!in_order) std::swap(key, query);
-    Expr* made = make_opclause(ordering, get_op_rettype(ordering), false, reinterpret_cast<Expr*>(key),
-                               reinterpret_cast<Expr*>(query), InvalidOid, found.collation);
-    auto* distance = reinterpret_cast<OpExpr*>(made);
-    set_opfuncid(distance);
-    return distance;
+    return make_distance(root, index, ordering, read_distance(bound.bounded, ordering, bound.value));
+}
+
+OpExpr* find_ordering_distance(PlannerInfo* root, const IndexOptInfo* index, Node* expression, bool* negative)
+{
+    const Oid ordering = ordering_operator(index);
+    if (!OidIsValid(ordering)) return nullptr;
+    DistanceArguments found = read_distance(expression, ordering, nullptr);
+    *negative = found.arguments == NIL && is_negative_form(expression, get_opcode(ordering));
+    if (*negative) {
+        const auto* function = castNode(FuncExpr, expression);
+        found = {function->args, false, function->inputcollid};
+    }
+    return make_distance(root, index, ordering, found);
 }
 
 bool bounds_distance(PlannerInfo* root, Index relation, const RestrictInfo* info, const Node* distance)

@@ -1,5 +1,5 @@
-// Clauses that bound a distance from above: `distance < value`, `value >= distance`. The distance is an ordering
-// operator of an index, or a function that returns the same number.
+// Expressions that are an index's distance, and clauses that bound it from above: `distance < value`, `value >=
+// distance`. The distance is an ordering operator of an index, or a function that returns the same number.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -33,6 +33,11 @@ bool is_same_distance(Node* expression, const Node* distance, Node* bound = null
 // Returns the ordering expression of the index, with the key on the left, that equals the bounded side of a clause;
 // null where there is none, or where its query or value are volatile or read the index's own relation.
 OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info);
+
+// Returns the ordering expression of the index, with the key on the left, that an expression always equals, or, with
+// *negative, whose negative it is: inner_product() where the index orders by that. Null where there is none, or where
+// its query is volatile or reads the index's own relation.
+OpExpr* find_ordering_distance(PlannerInfo* root, const IndexOptInfo* index, Node* expression, bool* negative);
 
 // Whether a clause bounds this ordering expression of an index of the relation, by a value that is known before the
 // relation is read.

@@ -10,6 +10,7 @@
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_bitmap.h"
 #include "postgres/executor/knn_filter_plan.h"
+#include "postgres/executor/scan_watch.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/search_limits.h"
 #include "postgres/settings.h"
@@ -48,7 +49,10 @@ struct KnnFilterState {
     double rate_among;  // of those in the bitmap
     List* bounds;       // Bound
     bool ends_at_null;  // no row passes whose key is NULL
-    LimitHint hint;     // of the node
+    bool passes_all;    // the node only tells the scan which rows come first
+    Leading leading;
+    bool led;        // the scan was told of them
+    LimitHint hint;  // of the node
     FilteredScan scan;
     HeldRows held;
     TupleTableSlot* slot;  // of the node, while ss_ScanTupleSlot may be the child's
@@ -109,6 +113,8 @@ void begin(CustomScanState* node, EState* executor, int flags)
         node->custom_ps = lappend(node->custom_ps, plan_of_knn_bitmap(state->bitmap));
     }
     state->ends_at_null = plan.ends_at_null;
+    state->passes_all = scan->methods == &knn_order_scan_methods;
+    state->leading = plan.leading;
     ListCell* cell;
     foreach (cell, plan.bounds) {
         auto* bound = static_cast<Bound*>(palloc0(sizeof(Bound)));
@@ -180,6 +186,10 @@ void take_bitmap(KnnFilterState* state)
 void begin_rows(KnnFilterState* state)
 {
     state->begun = true;
+    if (state->passes_all) {
+        state->flows = true;
+        return;
+    }
     state->bound = find_bound(state);
     state->bounded = true;
     state->scan.bounded = state->bounds != NIL;
@@ -295,6 +305,12 @@ TupleTableSlot* project(CustomScanState* node)
     return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
+// Whether the scan described the present row as one that comes before the nearest.
+bool is_leading(const KnnFilterState* state)
+{
+    return state->scan.row.known && state->scan.row.leading;
+}
+
 // Fetches the next row that passes into the node's slot; false at the end.
 bool next_passing(KnnFilterState* state)
 {
@@ -302,11 +318,12 @@ bool next_passing(KnnFilterState* state)
     ExprContext* context = node->ss.ps.ps_ExprContext;
     state->scan.row.known = false;
     TupleTableSlot* row = ExecProcNode(state->child);
-    if (TupIsNull(row) || (state->scan.described && is_beyond_bound(state))) {
+    const bool follows = state->scan.described && !is_leading(state);
+    if (TupIsNull(row) || (follows && is_beyond_bound(state))) {
         end_rows(state);
         return false;
     }
-    if (state->scan.described) follow_scan(state);
+    if (follows) follow_scan(state);
     ResetExprContext(context);
     show_child_row(state, row);
     context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
@@ -354,6 +371,8 @@ TupleTableSlot* recheck(CustomScanState* node)
 TupleTableSlot* execute(CustomScanState* node)
 {
     KnnFilterState* state = state_of(node);
+    if (!state->led && leads(state->leading)) lead_scan(state->child, state->leading);
+    state->led = true;
     if (node->ss.ps.state->es_epq_active != nullptr) return recheck(node);
     if (!state->begun) begin_rows(state);
     for (;;) {
@@ -365,7 +384,8 @@ TupleTableSlot* execute(CustomScanState* node)
         }
         if (state->ended) break;
         if (!next_passing(state)) continue;
-        if (state->flows && state->held.count == 0) {
+        if (is_leading(state)) state->wanted--;
+        if (is_leading(state) || (state->flows && state->held.count == 0)) {
             if (state->names_rows) name_row(state, row_address(state));
             return project(node);
         }
@@ -402,12 +422,21 @@ void rescan(CustomScanState* node)
     if (state->bitmap != nullptr) rescan_knn_bitmap(state->bitmap, node->ss.ps.chgParam);
 }
 
-// Show the bounds in EXPLAIN; PostgreSQL shows the filter.
+// Show the rows that come first in EXPLAIN.
+void explain_leading(const Leading& leading, ExplainState* explanation)
+{
+    if (!leads(leading)) return;
+    const char* first = leading.nulls ? (leading.nans ? "NULL, NaN" : "NULL") : "NaN";
+    ExplainPropertyText("First", first, explanation);
+}
+
+// Show the bounds too; PostgreSQL shows the filter.
 void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
 {
     const auto* scan = castNode(CustomScan, node->ss.ps.plan);
     const KnnFilterState* state = state_of(node);
-    if (explanation->analyze) {
+    explain_leading(state->leading, explanation);
+    if (explanation->analyze && !state->passes_all) {
         if (state->bitmap != nullptr) explain_knn_bitmap(state->bitmap, explanation);
         explain_keys(state->scan.keyed, state->bitmap != nullptr, explanation);
     }
@@ -418,6 +447,7 @@ void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
     ExplainPropertyText("While", deparse_expression(bounds, context, prefix, false), explanation);
 }
 
+// The name that EXPLAIN shows is the plan's.
 const CustomExecMethods execution_methods = make_custom_methods({"KnnFilter", begin, execute, end, rescan, explain});
 
 Node* create_state(CustomScan*)
@@ -428,6 +458,7 @@ Node* create_state(CustomScan*)
 }  // namespace
 
 const CustomScanMethods knn_filter_scan_methods = {"KnnFilter", create_state};
+const CustomScanMethods knn_order_scan_methods = {"KnnOrder", create_state};
 
 bool is_knn_filter(const PlanState* node)
 {
@@ -447,6 +478,8 @@ bool has_knn_bitmap(const PlanState* node)
 void limit_knn_filter(PlanState* node, LimitHint* hint)
 {
     KnnFilterState* state = state_of(castNode(CustomScanState, node));
+    hint->leading = state->leading;
+    if (state->passes_all) return;
     state->hint = *hint;
     hint->filtered = true;
     hint->filter = &state->scan;

@@ -16,6 +16,14 @@
 //
 // Where another index tells which rows may pass, it has that index's bitmap as a second child (knn_bitmap.h):
 //           ->  Bitmap Index Scan on ... Index Cond: (kind = 3)
+//
+// Where rows without a distance have to come first, as for `ORDER BY 1 - (v <=> q) DESC`, it has the scan return them
+// before the others, and lets them pass at once. Without conditions the node does that alone, and is named KnnOrder:
+//
+//   Limit
+//     ->  Custom Scan (KnnOrder)
+//           First: NULL, NaN
+//           ->  Index Scan using ... Order By: (v <=> ...)
 #pragma once
 
 #include "postgres/scan/limit_hint.h"
@@ -29,7 +37,9 @@ namespace pgwarp
 {
 
 extern const CustomScanMethods knn_filter_scan_methods;
+extern const CustomScanMethods knn_order_scan_methods;
 
+// Also for a KnnOrder.
 bool is_knn_filter(const PlanState* node);
 // Returns the scan below a KnnFilter.
 PlanState* scan_below_knn_filter(const PlanState* node);

@@ -2,8 +2,25 @@
 
 #include "postgres/am/distance_bound.h"
 
+extern "C" {
+#include "nodes/value.h"
+}
+
 namespace pgwarp
 {
+
+namespace
+{
+
+constexpr int nulls_lead = 1;
+constexpr int nans_lead = 2;
+
+}  // namespace
+
+Integer* leading_private(const Leading& leading)
+{
+    return makeInteger((leading.nulls ? nulls_lead : 0) | (leading.nans ? nans_lead : 0));
+}
 
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
 {
@@ -13,10 +30,14 @@ KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
         if (IsA(lfirst(cell), OpExpr)) bounds = lappend(bounds, lfirst(cell));
     }
     // A bound is NULL where the distance is.
+    const int leading = intVal(lsecond(scan->custom_private));
     const bool has_bitmap = list_length(scan->custom_plans) > 1;
-    return {bounds, scan->custom_exprs != NIL, floatVal(linitial(scan->custom_private)),
+    return {bounds,
+            scan->custom_exprs != NIL,
+            floatVal(linitial(scan->custom_private)),
             has_bitmap ? static_cast<Plan*>(lsecond(scan->custom_plans)) : nullptr,
-            has_bitmap ? floatVal(lsecond(scan->custom_private)) : 0};
+            has_bitmap ? floatVal(lthird(scan->custom_private)) : 0,
+            {(leading & nulls_lead) != 0, (leading & nans_lead) != 0}};
 }
 
 Expr* bound_value(Node* bound, bool* strict)

@@ -48,7 +48,8 @@ void begin(CustomScanState* node, EState* executor, int flags)
     if (IsA(state->child, MergeAppendState)) {
         auto* merge = castNode(MergeAppendState, state->child);
         state->search = make_partition_search(merge, executor);
-        state->order = make_partition_merge(merge, state->search);
+        const bool by_distance = intVal(linitial(scan->custom_private)) != 0;
+        state->order = make_partition_merge(merge, state->search, by_distance);
     }
 }
 
@@ -117,6 +118,11 @@ Node* create_state(CustomScan*)
 }
 
 }  // namespace
+
+List* knn_partitions_private(bool by_distance)
+{
+    return list_make1(makeInteger(by_distance ? 1 : 0));
+}
 
 const CustomScanMethods knn_partitions_scan_methods = {"KnnPartitions", create_state};
 

@@ -22,6 +22,9 @@ namespace pgwarp
 
 extern const CustomScanMethods knn_partitions_scan_methods;
 
+// The node's settings in its plan. by_distance: its rows are sorted by the distance itself, ascending, NULLs last.
+List* knn_partitions_private(bool by_distance);
+
 // Returns the search that the scans share; null for any node but a KnnPartitions over a Merge Append.
 PartitionSearch* partition_search_of(PlanState* node);
 // Tells such a node about the LIMIT that its rows reach unfiltered.

@@ -3,7 +3,6 @@
 #include "postgres/executor/partition_search.h"
 
 extern "C" {
-#include "catalog/pg_type_d.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -20,7 +19,7 @@ struct PartitionMerge {
     MergeAppendState* node;
     PartitionSearch* search;
     binaryheap* heap;  // of the children that may have rows, with the nearest on top
-    bool has_bounds;   // the children are ordered by a distance, ascending
+    bool has_bounds;   // the children are ordered by the distance itself
     bool* begun;
     double* bounds;
 };
@@ -125,22 +124,15 @@ TupleTableSlot* next_row(PartitionMerge* merge)
     return nullptr;
 }
 
-bool orders_by_distance(const MergeAppendState* node)
-{
-    if (node->ms_nplans == 0 || node->ms_nkeys == 0 || node->ms_sortkeys[0].ssup_reverse) return false;
-    TupleDesc row = ExecGetResultType(node->mergeplans[0]);
-    return TupleDescAttr(row, node->ms_sortkeys[0].ssup_attno - 1)->atttypid == FLOAT8OID;
-}
-
 }  // namespace
 
-PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search)
+PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search, bool by_distance)
 {
     const int children = Max(1, node->ms_nplans);
     auto* merge = static_cast<PartitionMerge*>(palloc0(sizeof(PartitionMerge)));
     merge->node = node;
     merge->search = search;
-    merge->has_bounds = orders_by_distance(node);
+    merge->has_bounds = by_distance && node->ms_nplans > 0;
     merge->begun = static_cast<bool*>(palloc0(sizeof(bool) * children));
     merge->bounds = static_cast<double*>(palloc0(sizeof(double) * children));
     merge->heap = binaryheap_allocate(children, compare_children, merge);

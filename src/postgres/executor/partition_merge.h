@@ -12,8 +12,9 @@ namespace pgwarp
 
 struct PartitionMerge;
 
-// Makes the merge for an initialised node that has not run. Children without a partition_bound() begin at once.
-PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search);
+// Makes the merge for an initialised node that has not run. Children without a partition_bound() begin at once,
+// and all do unless the node sorts by the distance itself.
+PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search, bool by_distance);
 
 // Returns the row that ExecProcNode() on the Merge Append would return next.
 TupleTableSlot* next_merged_row(PartitionMerge* merge);

@@ -3,6 +3,7 @@
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/knn_partitions.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/executor/scan_watch.h"
 #include "postgres/expression_walk.h"
 
@@ -203,14 +204,21 @@ void hint_below(PlanState* node, LimitHint* hint)
     }
 }
 
+void hint_scan(PlanState* node, LimitHint hint)
+{
+    const bool is_hinted = hint.limit != nullptr || hint.filter != nullptr || hint.reading != Reading::some;
+    if (!(is_hinted || leads(hint.leading)) || !may_watch_scan(node)) return;
+    hint.node = node;
+    hint.filtered = hint.filtered || node->qual != nullptr;
+    if (hint.partitions != nullptr) add_partition_scan(node, &hint);
+    watch_scan(node, hint);
+}
+
 // planstate_tree_walker callback; `state` is a PlanAbove, null for the topmost node.
 bool visit_node(PlanState* node, void* state)
 {
     const LimitHint given = hint_from_above(static_cast<const PlanAbove*>(state), node);
-    if (IsA(node, IndexScanState) || IsA(node, IndexOnlyScanState)) {
-        const bool is_hinted = given.limit != nullptr || given.filter != nullptr || given.reading != Reading::some;
-        if (is_hinted) watch_scan(node, given);
-    }
+    if (IsA(node, IndexScanState) || IsA(node, IndexOnlyScanState)) hint_scan(node, given);
     PlanAbove here = {node, given, given.reading};
     hint_below(node, &here.hint);
 #if PG_VERSION_NUM >= 160000

@@ -1,7 +1,6 @@
 #include "postgres/executor/scan_watch.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/executor/partition_search.h"
 
 extern "C" {
 #include "access/genam.h"
@@ -151,13 +150,17 @@ void note_execution(const EState* executor, bool to_the_end)
     if (WatchedScans* scans = find_watched_scans(executor)) scans->to_the_end = to_the_end;
 }
 
-void watch_scan(PlanState* node, const LimitHint& hint)
+bool may_watch_scan(PlanState* node)
 {
     Relation index = ordered_index(node);
-    if (index == nullptr || node->plan->parallel_aware) return;
+    if (index == nullptr || node->plan->parallel_aware) return false;
     // The walk meets a sub-plan of several nodes, such as the scans of a UNION ALL, once for each node.
-    if (node->ExecProcNodeReal == execute_watched_scan) return;
-    if (find_access_method(index->rd_indam->amoptions) == nullptr) return;
+    if (node->ExecProcNodeReal == execute_watched_scan) return false;
+    return find_access_method(index->rd_indam->amoptions) != nullptr;
+}
+
+void watch_scan(PlanState* node, const LimitHint& hint)
+{
     WatchedScans* scans = find_watched_scans(node->state);
     if (scans == nullptr) scans = make_watched_scans(node->state);
     auto* watched = static_cast<WatchedScan*>(MemoryContextAllocZero(node->state->es_query_cxt, sizeof(WatchedScan)));
@@ -165,8 +168,6 @@ void watch_scan(PlanState* node, const LimitHint& hint)
     watched->execute = node->ExecProcNodeReal;
     watched->hint = hint;
     watched->hint.node = node;
-    watched->hint.filtered = hint.filtered || node->qual != nullptr;
-    if (hint.partitions != nullptr) add_partition_scan(node, &watched->hint);
     if (scans->last != nullptr) {
         scans->last->next = watched;
     } else {
@@ -175,6 +176,14 @@ void watch_scan(PlanState* node, const LimitHint& hint)
     }
     scans->last = watched;
     ExecSetExecProcNode(node, execute_watched_scan);
+}
+
+void lead_scan(PlanState* node, const Leading& leading)
+{
+    if (!may_watch_scan(node)) return;
+    LimitHint hint = {};
+    hint.leading = leading;
+    watch_scan(node, hint);
 }
 
 }  // namespace pgwarp

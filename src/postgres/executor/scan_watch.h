@@ -8,8 +8,14 @@
 namespace pgwarp
 {
 
-// Watches an IndexScan or IndexOnlyScan of a pgwarp index: its first execution makes the scan with the hint.
+// Whether an IndexScan or IndexOnlyScan is of a pgwarp index, has not begun, and is not watched yet.
+bool may_watch_scan(PlanState* node);
+// Watches such a scan: its first execution makes the scan with the hint.
 void watch_scan(PlanState* node, const LimitHint& hint);
+
+// Makes a scan that has not begun return these rows first, if nobody watches it: in a sub-plan under EvalPlanQual no
+// walk at executor start has met it.
+void lead_scan(PlanState* node, const Leading& leading);
 
 // Notes, before the executor runs, whether it will run to the query's end.
 void note_execution(const EState* executor, bool to_the_end);

@@ -7,6 +7,7 @@
 #include "postgres/planner/added_keys.h"
 #include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/custom_path.h"
+#include "postgres/planner/distance_order.h"
 #include "postgres/planner/knn_filter_path.h"
 
 extern "C" {
@@ -40,20 +41,6 @@ List* wanted_order(const RelOptInfo* rel, const IndexOptInfo* index, const OpExp
     return NIL;
 }
 
-// Returns a key for a scan whose order nobody needs: the planner takes the sort operator of its distance from it, and
-// reads nothing else.
-List* any_order(const IndexOptInfo* index, const OpExpr* distance)
-{
-    PathKey* key = makeNode(PathKey);
-    key->pk_opfamily = get_op_opfamily_sortfamily(distance->opno, index->opfamily[vector_column(index)]);
-#if PG_VERSION_NUM >= 180000
-    key->pk_cmptype = COMPARE_LT;
-#else
-    key->pk_strategy = BTLessStrategyNumber;
-#endif
-    return list_make1(key);
-}
-
 // Adds the index path for a clause; `outer`: the relations that its query and value come from.
 void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, RestrictInfo* info, Relids outer)
 {
@@ -68,7 +55,7 @@ void add_bounded_path(PlannerInfo* root, RelOptInfo* rel, IndexOptInfo* index, R
         parameters->ppi_rows = Min(parameters->ppi_rows, clamp_row_est(rel->tuples * info->norm_selec));
     }
     List* order = wanted_order(rel, index, distance);
-    List* keys = order != NIL ? order : any_order(index, distance);
+    List* keys = order != NIL ? order : list_make1(make_own_key(index, distance));
     IndexPath* path = create_index_path(root, index, NIL, list_make1(distance), list_make1_int(vector_column(index)),
                                         keys, ForwardScanDirection, false, bms_is_empty(required) ? nullptr : required,
                                         loops_over(root, outer), false);

@@ -77,13 +77,14 @@ bool is_key(const IndexPath* path, const RestrictInfo* condition)
 // distance's value; otherwise it may only order by it.
 bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_distance)
 {
-    Node* distance = given.distance;
+    const Given sorted_by = given;
     if (!has_distance) given.distance = nullptr;
     ListCell* cell;
     foreach (cell, root->processed_tlist) {
         const auto* target = static_cast<const TargetEntry*>(lfirst(cell));
         auto* expression = reinterpret_cast<Node*>(target->expr);
-        if (equal(expression, distance) && (has_distance || target->resjunk)) continue;
+        if (equal(expression, given.distance)) continue;
+        if (target->resjunk && !needs_more(expression, const_cast<Given*>(&sorted_by))) continue;
         if (needs_more(expression, &given)) return false;
         Given columns = given;
         columns.distance = nullptr;

@@ -123,6 +123,9 @@ bool match_path(Path* path, KnnSubquery* found)
         case T_AggPath:
             forget_limit(found);  // a LIMIT above an aggregate does not bound its input
             return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
+        case T_IncrementalSortPath:
+            if (found->limited) found->filtered = true;  // it reads on to the next value of the sorted columns
+            return match_path(reinterpret_cast<IncrementalSortPath*>(path)->spath.subpath, found);
         case T_SortPath:
             forget_limit(found);
             return match_path(reinterpret_cast<SortPath*>(path)->subpath, found);

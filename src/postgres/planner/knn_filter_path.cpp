@@ -10,6 +10,7 @@
 #include "postgres/expression_walk.h"
 #include "postgres/planner/bound_selectivity.h"
 #include "postgres/planner/custom_path.h"
+#include "postgres/planner/distance_order.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -157,7 +158,8 @@ Float* make_rate(double rate)
 
 // Rows come nearest first, and rows beyond the bound are never read: so the share of rows that pass refers to rows
 // within the bound.
-CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, List* clauses)
+CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, List* clauses,
+                             const KeyOrder& order)
 {
     List* bounds = NIL;
     List* others = NIL;
@@ -178,7 +180,10 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
         search = Min(search, round_trip_cost + search * bounded_search);
     }
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
-    CustomPath* made = make_custom_path(for_whole_outer(without_filter(root, path, clauses)), &filter_path_methods);
+    IndexPath* scan = without_filter(root, path, clauses);
+    if (!order.own) scan->path.pathkeys = list_make1(make_own_key(path->indexinfo, order.distance));
+    CustomPath* made = make_custom_path(for_whole_outer(scan), &filter_path_methods);
+    made->path.pathkeys = path->path.pathkeys;
     made->path.pathtarget = path->path.pathtarget;
     made->path.param_info = path->path.param_info;
     made->path.rows = path->path.rows;
@@ -189,7 +194,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     made->path.total_cost = search + rest * Min(1.0, Max(0.0, within));
     // A clause that the index's predicate implies is no filter of its scan.
     List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
-    made->custom_private = list_make3(make_rate(passing), implied, bounds);
+    made->custom_private = list_make4(make_rate(passing), implied, bounds, leading_private(order.leading));
     return made;
 }
 
@@ -247,10 +252,12 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
         filters = lappend(filters, clause->clause);
         if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);
     }
-    List* rates = list_make1(linitial(path->custom_private));
-    if (list_length(plans) > 1) rates = lappend(rates, lfourth(path->custom_private));
-    Plan* plan = make_custom_plan(path, targets, plans_below(plans), static_cast<List*>(copyObjectImpl(bounds)), rates,
-                                  &knn_filter_scan_methods);
+    List* settings = list_make2(linitial(path->custom_private), lfourth(path->custom_private));
+    const bool has_bitmap = list_length(plans) > 1;
+    if (has_bitmap) settings = lappend(settings, list_nth(path->custom_private, 4));
+    const bool filtered = filters != NIL || has_bitmap;
+    Plan* plan = make_custom_plan(path, targets, plans_below(plans), static_cast<List*>(copyObjectImpl(bounds)),
+                                  settings, filtered ? &knn_filter_scan_methods : &knn_order_scan_methods);
     plan->qual = filters;
     return plan;
 }
@@ -280,7 +287,8 @@ Path* with_knn_filter(PlannerInfo* root, RelOptInfo* rel, Path* path)
     const auto* index = reinterpret_cast<const IndexPath*>(path);
     if (list_length(index->indexorderbys) != 1 || find_access_method(index->indexinfo) == nullptr) return path;
     List* clauses = filter_clauses(index);
-    return clauses != NIL ? &make_filter_path(root, rel, index, clauses)->path : path;
+    const KeyOrder order = read_key_order(root, index);
+    return clauses == NIL && order.own ? path : &make_filter_path(root, rel, index, clauses, order)->path;
 }
 
 Path* path_below_knn_filter(const Path* path)
@@ -310,6 +318,7 @@ List* bounds_of_knn_filter(const Path* path)
 void init_knn_filter()
 {
     RegisterCustomScanMethods(&knn_filter_scan_methods);
+    RegisterCustomScanMethods(&knn_order_scan_methods);
     filter_previous_hook = set_rel_pathlist_hook;
     set_rel_pathlist_hook = replace_paths;
 }

@@ -19,13 +19,27 @@ namespace
 
 create_upper_paths_hook_type partitions_previous_hook = nullptr;
 
-bool is_knn_scan(Path* path)
+// Returns the scan of a pgwarp index in order of distance below nodes that pass its rows on; null for other paths.
+const IndexPath* knn_scan_of(const Path* path)
 {
-    if (IsA(path, ProjectionPath)) path = reinterpret_cast<ProjectionPath*>(path)->subpath;
-    if (Path* below = path_below_knn_filter(path)) path = below;
-    if (!IsA(path, IndexPath)) return false;
+    if (IsA(path, ProjectionPath)) path = reinterpret_cast<const ProjectionPath*>(path)->subpath;
+    if (const Path* below = path_below_knn_filter(path)) path = below;
+    if (!IsA(path, IndexPath)) return nullptr;
     const auto* index = reinterpret_cast<const IndexPath*>(path);
-    return list_length(index->indexorderbys) == 1 && find_access_method(index->indexinfo) != nullptr;
+    const bool ours = list_length(index->indexorderbys) == 1 && find_access_method(index->indexinfo) != nullptr;
+    return ours ? index : nullptr;
+}
+
+// Whether the rows of the union are sorted by the distance itself, not by an expression around it, NULLs last.
+bool sorts_by_distance(const MergeAppendPath* path)
+{
+    ListCell* cell;
+    foreach (cell, path->subpaths) {
+        const auto* child = static_cast<const Path*>(lfirst(cell));
+        const IndexPath* scan = knn_scan_of(child);
+        if (scan != nullptr && linitial(scan->path.pathkeys) != linitial(child->pathkeys)) return false;
+    }
+    return true;
 }
 
 bool merges_knn_scans(const MergeAppendPath* path)
@@ -33,7 +47,7 @@ bool merges_knn_scans(const MergeAppendPath* path)
     int scans = 0;
     ListCell* cell;
     foreach (cell, path->subpaths) {
-        if (is_knn_scan(static_cast<Path*>(lfirst(cell))) && ++scans == 2) return true;
+        if (knn_scan_of(static_cast<const Path*>(lfirst(cell))) != nullptr && ++scans == 2) return true;
     }
     return false;
 }
@@ -50,7 +64,7 @@ Plan* find_merge_append(Plan* child)
 Plan* plan_knn_partitions(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
     List* merge = list_make1(find_merge_append(static_cast<Plan*>(linitial(plans))));
-    return make_custom_plan(path, targets, merge, NIL, NIL, &knn_partitions_scan_methods);
+    return make_custom_plan(path, targets, merge, NIL, path->custom_private, &knn_partitions_scan_methods);
 }
 
 const CustomPathMethods partitions_path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
@@ -68,8 +82,22 @@ Path* with_knn_partitions(Path* path)
         copy->path.parallel_safe = below->parallel_safe;
         return &copy->path;
     }
-    if (!IsA(path, MergeAppendPath) || !merges_knn_scans(reinterpret_cast<MergeAppendPath*>(path))) return path;
-    return &make_custom_path(path, &partitions_path_methods)->path;
+    if (IsA(path, IncrementalSortPath)) {
+        auto* sort = reinterpret_cast<IncrementalSortPath*>(path);
+        Path* below = with_knn_partitions(sort->spath.subpath);
+        if (below == sort->spath.subpath) return path;
+        auto* copy = makeNode(IncrementalSortPath);
+        *copy = *sort;
+        copy->spath.subpath = below;
+        copy->spath.path.parallel_safe = below->parallel_safe;
+        return &copy->spath.path;
+    }
+    if (!IsA(path, MergeAppendPath)) return path;
+    const auto* merge = reinterpret_cast<MergeAppendPath*>(path);
+    if (!merges_knn_scans(merge)) return path;
+    CustomPath* made = make_custom_path(path, &partitions_path_methods);
+    made->custom_private = knn_partitions_private(sorts_by_distance(merge));
+    return &made->path;
 }
 
 void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input, RelOptInfo* output, void* extra)

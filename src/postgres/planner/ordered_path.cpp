@@ -4,6 +4,7 @@
 #include "postgres/am/index_columns.h"
 #include "postgres/am/methods.h"
 #include "postgres/planner/added_keys.h"
+#include "postgres/planner/distance_order.h"
 
 extern "C" {
 #include "nodes/pathnodes.h"
@@ -19,22 +20,12 @@ namespace
 
 set_rel_pathlist_hook_type ordered_previous_hook = nullptr;
 
-// Returns the path as an IndexPath of pgwarp that cannot be executed; null for any other path.
-IndexPath* as_forbidden(Path* path)
+// Whether a path is an IndexPath of pgwarp that cannot be executed.
+bool is_forbidden(const Path* path)
 {
-    if (!IsA(path, IndexPath)) return nullptr;
-    auto* index_path = reinterpret_cast<IndexPath*>(path);
-    const bool ours = find_access_method(index_path->indexinfo) != nullptr;
-    return ours && is_forbidden_path(index_path) ? index_path : nullptr;
-}
-
-// Returns the same path in order of the first distance only.
-IndexPath* with_first_distance(PlannerInfo* root, const IndexPath* path)
-{
-    return create_index_path(root, path->indexinfo, path->indexclauses, list_make1(linitial(path->indexorderbys)),
-                             list_make1_int(linitial_int(path->indexorderbycols)),
-                             list_make1(linitial(path->path.pathkeys)), path->indexscandir, false,
-                             PATH_REQ_OUTER(&path->path), 1.0, false);
+    if (!IsA(path, IndexPath)) return false;
+    const auto* index_path = reinterpret_cast<const IndexPath*>(path);
+    return find_access_method(index_path->indexinfo) != nullptr && is_forbidden_path(index_path);
 }
 
 // Returns the path without search keys of the column that orders it. IS NOT NULL drops its last rows, which a KnnFilter
@@ -68,6 +59,43 @@ void keep_path(PlannerInfo* root, RelOptInfo* rel, Path* path, List** kept, List
     *list = lappend(*list, keyed);
 }
 
+// Whether one of the paths is a scan of the index in the order of a sort key.
+bool has_order(List* paths, const IndexOptInfo* index, const PathKey* key)
+{
+    ListCell* cell;
+    foreach (cell, paths) {
+        const auto* path = static_cast<const IndexPath*>(lfirst(cell));
+        if (IsA(path, IndexPath) && path->indexinfo == index && path->path.param_info == nullptr &&
+            linitial(path->path.pathkeys) == key)
+            return true;
+    }
+    return false;
+}
+
+bool is_usable(const IndexOptInfo* index)
+{
+    const bool valid = (index->indpred == NIL || index->predOK) && !index->hypothetical;
+    return valid && find_access_method(index) != nullptr;
+}
+
+// Adds a path for each index that gives the order of the query's first sort key, or all keys, where PostgreSQL made
+// none: before 17 it makes none for the first of several keys, and never one for an expression around the distance.
+void add_first_orders(PlannerInfo* root, RelOptInfo* rel, List* kept, List** made)
+{
+    auto* key = linitial_node(PathKey, root->query_pathkeys);
+    ListCell* cell;
+    foreach (cell, rel->indexlist) {
+        auto* index = lfirst_node(IndexOptInfo, cell);
+        if (!is_usable(index) || has_order(kept, index, key) || has_order(*made, index, key)) continue;
+        const DistanceOrder order = find_distance_order(root, index, key);
+        if (order.distance == nullptr) continue;
+        IndexPath* path =
+            create_index_path(root, index, NIL, list_make1(order.distance), list_make1_int(vector_column(index)),
+                              list_make1(key), ForwardScanDirection, false, rel->lateral_relids, 1.0, false);
+        if (!is_forbidden_path(path)) *made = lappend(*made, with_added_keys(root, rel, path));
+    }
+}
+
 void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
     if (ordered_previous_hook != nullptr) ordered_previous_hook(root, rel, number, entry);
@@ -76,14 +104,11 @@ void keep_possible_paths(PlannerInfo* root, RelOptInfo* rel, Index number, Range
     List* made = NIL;
     ListCell* cell;
     foreach (cell, rel->pathlist) {
-        const IndexPath* forbidden = as_forbidden(static_cast<Path*>(lfirst(cell)));
-        if (forbidden == nullptr) {
-            keep_path(root, rel, static_cast<Path*>(lfirst(cell)), &kept, &made);
-        } else if (list_length(forbidden->indexorderbys) > 1) {
-            IndexPath* path = with_first_distance(root, forbidden);
-            if (!is_forbidden_path(path)) keep_path(root, rel, &path->path, &made, &made);
-        }
+        auto* path = static_cast<Path*>(lfirst(cell));
+        if (!is_forbidden(path)) keep_path(root, rel, path, &kept, &made);
     }
+    const bool is_table = !entry->inh && entry->tablesample == nullptr && !IS_DUMMY_REL(rel);
+    if (is_table && root->query_pathkeys != NIL) add_first_orders(root, rel, kept, &made);
     rel->pathlist = kept;
     foreach (cell, made) add_path(rel, static_cast<Path*>(lfirst(cell)));
 }

@@ -1,8 +1,9 @@
 // Index paths that a pgwarp index can execute: those in order of one distance.
 //
 // PostgreSQL assumes that an index with ordering operators can order by several of them, and also makes paths without
-// an order. The hook removes such paths, so that no setting can select them. If a query orders by two distances, a path
-// in order of the first replaces the removed one, and an incremental sort does the rest.
+// an order. The hook removes such paths, so that no setting can select them. It adds paths in the order of the query's
+// first sort key: where that is a distance or an expression around one (distance_order.h), an incremental sort does
+// the rest.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -89,6 +89,9 @@ void find_scans(Plan* plan, SearchingSubplan* found)
         case T_BitmapOr:
             found->failed = true;  // a KnnFilter's scan searches among rows that no other search knows
             return;
+        case T_IncrementalSort:
+            if (found->limit != nullptr) found->filtered = true;  // it reads on to the next value of the sorted columns
+            break;
         case T_Agg:
         case T_Result:
         case T_Sort:

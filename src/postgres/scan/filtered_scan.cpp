@@ -161,16 +161,17 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     now.offered++;
     filter->scan = scan;
     if (now.unplaced) {
-        // Unplaced rows come after every distance.
+        // Unplaced rows come after every distance, or before.
         const bool null_key = now.null_distance && !now.null_query;
-        filter->row = {true,     now.arbitrary, true,     true,     false,
-                       null_key, candidate.tid, farthest, farthest, now.searches};
+        const bool leading = is_leading(now.stage);
+        filter->row = {true,          now.arbitrary, true,     true,         false,  null_key,
+                       candidate.tid, farthest,      farthest, now.searches, leading};
         return;
     }
     const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
     const bool confirmed = now.batch.next <= now.confirmed;
-    filter->row = {true,  now.arbitrary, now.exact || any_order, confirmed,       now.enough,
-                   false, candidate.tid, candidate.value,        candidate.upper, now.searches};
+    filter->row = {true,          now.arbitrary,   now.exact || any_order, confirmed,    now.enough, false,
+                   candidate.tid, candidate.value, candidate.upper,        now.searches, false};
 }
 
 const SearchTids* tids_of(IndexScanDesc scan)

@@ -31,6 +31,7 @@ struct ScannedRow {
     double value;    // the distance lies in [value, upper]
     double upper;
     uint32 search;  // number of the search that found the row, from 1
+    bool leading;   // the row has no distance, and comes before all that have one
 };
 
 // Allocated in the memory of the filter's plan state.

@@ -28,6 +28,18 @@ enum class Reading : uint8 {
     all,
 };
 
+// The rows without a distance that a scan returns before all others, in this order. The rest come after all others:
+// those whose distance is not a number, then NULLs.
+struct Leading {
+    bool nulls;
+    bool nans;
+};
+
+inline bool leads(const Leading& leading)
+{
+    return leading.nulls || leading.nans;
+}
+
 // The plan above a scan, as far as it is known. Allocated in the memory of the query. `limit` is null when there is no
 // LIMIT above the scan. The LIMIT tells the likely number of rows: the plan may read more when a node between drops
 // some.
@@ -44,6 +56,7 @@ struct LimitHint {
     FilteredScan* filter;  // shared with the KnnFilter above the scan, or null
     PartitionSearch* partitions;  // the scans of partitions that are searched together with this one, or null
     uint32 partition;             // the scan's number among these
+    Leading leading;
 };
 
 // The number of rows that the LIMIT reads in this execution; 0 when it has no number.

@@ -87,6 +87,7 @@ void start(IndexScanDesc scan)
     take_query(scan, scan->orderByData[0]);
     read_keys(scan);
     ScanState* state = state_of(scan);
+    state->now.stage = leads(state->hint.leading) ? RowStage::leading_nulls : RowStage::placed;
     const FilteredScan* filter = state->hint.filter;
     const bool bounded = filter != nullptr && state->method->takes_bound.has(state->key.element);
     state->now.within = bounded ? filter->within : no_bound;
@@ -118,12 +119,19 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
 // The next row: of the batch, of a new batch, or an unplaced one.
 Candidate* next_candidate(IndexScanDesc scan)
 {
+    Progress& now = state_of(scan)->now;
+    while (is_leading(now.stage)) {
+        if (Candidate* candidate = next_unplaced_candidate(scan)) return candidate;
+        end_leading_stage(scan);
+    }
     for (;;) {
         Candidate* candidate = next_in_order(scan);
         if (candidate != nullptr) return candidate;
-        if (state_of(scan)->now.exhausted) return next_unplaced_candidate(scan);
+        if (now.exhausted) break;
         fetch_batch(scan);
     }
+    now.stage = RowStage::trailing;
+    return next_unplaced_candidate(scan);
 }
 
 }  // namespace

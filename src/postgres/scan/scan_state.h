@@ -39,6 +39,19 @@ struct CandidateList {
     uint32 ready;  // of a batch: end of the rows that may be emitted, the nearest ones
 };
 
+// The rows that a scan returns one after the other.
+enum class RowStage : uint8 {
+    leading_nulls,
+    leading_nans,
+    placed,
+    trailing,  // rows without a place that did not lead
+};
+
+inline bool is_leading(RowStage stage)
+{
+    return stage < RowStage::placed;
+}
+
 // The state of one (re)scan. Its memory is in ScanState::context.
 struct Progress {
     bool started;
@@ -46,7 +59,8 @@ struct Progress {
     bool arbitrary;      // every order is right: NULL queries, zero vectors under cosine
     bool continuation;   // the next search goes on from `cursor`, past the method's own search
     bool exhausted;      // every placed row was offered
-    bool unplaced;       // all placed rows were offered, now those without a place are (unplaced_rows.h)
+    bool unplaced;       // the last row offered is without a place (unplaced_rows.h)
+    RowStage stage;      // set when the scan starts
     bool null_distance;  // of the last row offered
     bool first_done;     // `returned` holds the rows offered so far
     Metric metric;

@@ -21,8 +21,28 @@ struct UnplacedRows {
 namespace
 {
 
+// The kinds of rows that a stage offers.
+struct StageKinds {
+    bool nulls;
+    bool nans;
+};
+
+StageKinds kinds_of(const ScanState* state)
+{
+    const Leading& leading = state->hint.leading;
+    switch (state->now.stage) {
+        case RowStage::leading_nulls:
+            return {leading.nulls, false};
+        case RowStage::leading_nans:
+            return {false, leading.nans};
+        default:
+            return {!leading.nulls, !leading.nans};
+    }
+}
+
 struct UnplacedTaker {
     UnplacedSort* sort;
+    StageKinds kinds;
     const FilterKeys* filter;
     const SearchTids* tids;  // of the rows that are wanted; null: all
 };
@@ -31,6 +51,7 @@ void take_row(void* state, const UnplacedRow& row)
 {
     const auto* taker = static_cast<const UnplacedTaker*>(state);
     const bool is_null = row.kind == UnplacedKind::null;
+    if (is_null ? !taker->kinds.nulls : !taker->kinds.nans) return;
     if (is_null ? taker->filter->placed_vectors : taker->filter->null_vectors) return;
     if (taker->tids != nullptr && !has_tid(*taker->tids, row.tid)) return;
     if (passes_keys(*taker->filter, row.attributes)) add_unplaced(taker->sort, row);
@@ -42,13 +63,14 @@ bool has_unplaced(Relation index, const IndexState& state)
     return state.unplaced_rows > 0 || read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
 }
 
-UnplacedSort* read_unplaced(Relation index, const FilterKeys& filter, const SearchTids* tids)
+UnplacedSort* read_unplaced(Relation index, StageKinds kinds, const FilterKeys& filter, const SearchTids* tids)
 {
+    if (!kinds.nulls && !kinds.nans) return nullptr;
     if (!has_unplaced(index, read_index_state(index))) return nullptr;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         UnplacedSort* sort = begin_unplaced_sort(work_mem, 0, nullptr);
-        UnplacedTaker taker = {sort, &filter, tids};
+        UnplacedTaker taker = {sort, kinds, &filter, tids};
         const DirectoryState state = read_directory_state(index);
         if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, &taker) == ReadResult::done) {
             perform_unplaced_sort(sort);
@@ -63,7 +85,7 @@ UnplacedRows* open_unplaced(IndexScanDesc scan)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     state->unplaced = static_cast<UnplacedRows*>(palloc0(sizeof(UnplacedRows)));
-    state->unplaced->sort = read_unplaced(scan->indexRelation, state->now.filter, tids_of(scan));
+    state->unplaced->sort = read_unplaced(scan->indexRelation, kinds_of(state), state->now.filter, tids_of(scan));
     MemoryContextSwitchTo(outer);
     return state->unplaced;
 }
@@ -104,6 +126,16 @@ void verify_unplaced(IndexScanDesc scan)
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                     errmsg("index \"%s\" returned row (%u,%u) as one without a distance, the row's own is %.17g",
                            RelationGetRelationName(scan->indexRelation), tid.block, tid.offset, truth)));
+}
+
+void end_leading_stage(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    forget_unplaced(state);
+    now.unplaced = false;
+    now.null_distance = now.null_query;
+    now.stage = now.stage == RowStage::leading_nulls ? RowStage::leading_nans : RowStage::placed;
 }
 
 void forget_unplaced(ScanState* state)

@@ -1,0 +1,248 @@
+// Follows the expression of a sort key inwards to the distance.
+//
+// Every step is a function that keeps or reverses the order of its argument. Rounding keeps it too: a larger exact
+// result never rounds to a smaller number. So values may become equal, whose order nobody asked for, but none
+// overtakes another. The steps take NULL to NULL and NaN to NaN. Both sort after all numbers, ascending, so where an
+// expression reverses the order they come on the other side: the scan is told (scan/limit_hint.h).
+#include "postgres/planner/distance_order.h"
+
+#include <cmath>
+
+#include "postgres/am/cost.h"
+#include "postgres/am/distance_bound.h"
+#include "postgres/am/index_columns.h"
+#include "postgres/am/index_options.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_type.h"
+#include "optimizer/paths.h"
+#include "parser/parsetree.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+enum class Direction : uint8 { none, kept, reversed };
+
+// A step inwards: the argument that the distance is in.
+struct Step {
+    Node* argument;
+    Direction direction;
+};
+
+constexpr Step no_step = {nullptr, Direction::none};
+
+// Reads a constant by which a distance may be shifted or scaled: a finite number but zero. Users write `+ 0` to keep an
+// index from being used.
+bool read_number(const Node* node, double* number)
+{
+    if (!IsA(node, Const)) return false;
+    const auto* constant = reinterpret_cast<const Const*>(node);
+    if (constant->consttype != FLOAT8OID || constant->constisnull) return false;
+    *number = DatumGetFloat8(constant->constvalue);
+    return std::isfinite(*number) && *number != 0;
+}
+
+Direction direction_of(bool rises)
+{
+    return rises ? Direction::kept : Direction::reversed;
+}
+
+Step step_of_arithmetic(Oid function, Node* left, Node* right)
+{
+    double number = 0;
+    const bool constant_left = read_number(left, &number);
+    if (!constant_left && !read_number(right, &number)) return no_step;
+    Node* argument = constant_left ? right : left;
+    switch (function) {
+        case F_FLOAT8PL:
+            return {argument, Direction::kept};
+        case F_FLOAT8MI:
+            return {argument, direction_of(!constant_left)};
+        case F_FLOAT8MUL:
+            return {argument, direction_of(number > 0)};
+        case F_FLOAT8DIV:
+            return constant_left ? no_step : Step{argument, direction_of(number > 0)};
+        default:
+            return no_step;
+    }
+}
+
+// Also casts and rounding, to a fixed number of digits.
+Step step_of_function(Oid function, const List* arguments)
+{
+    auto* first = static_cast<Node*>(linitial(arguments));
+    if (list_length(arguments) == 2) {
+        auto* second = static_cast<Node*>(lsecond(arguments));
+        const bool rounds = function == F_ROUND_NUMERIC_INT4 && IsA(second, Const);
+        return rounds ? Step{first, Direction::kept} : step_of_arithmetic(function, first, second);
+    }
+    if (list_length(arguments) != 1) return no_step;
+    switch (function) {
+        case F_FLOAT8UM:
+            return {first, Direction::reversed};
+        case F_FLOAT8UP:
+        case F_FLOAT4_FLOAT8:
+        case F_NUMERIC_FLOAT8:
+        case F_ROUND_FLOAT8:
+            return {first, Direction::kept};
+        default:
+            return no_step;
+    }
+}
+
+Step next_step(const Node* expression)
+{
+    if (IsA(expression, OpExpr)) {
+        const auto* operation = reinterpret_cast<const OpExpr*>(expression);
+        const Oid function = OidIsValid(operation->opfuncid) ? operation->opfuncid : get_opcode(operation->opno);
+        return step_of_function(function, operation->args);
+    }
+    if (!IsA(expression, FuncExpr)) return no_step;
+    const auto* call = reinterpret_cast<const FuncExpr*>(expression);
+    return call->args != NIL ? step_of_function(call->funcid, call->args) : no_step;
+}
+
+// The sort order of a key.
+bool is_descending(const PathKey* key)
+{
+#if PG_VERSION_NUM >= 180000
+    return key->pk_cmptype == COMPARE_GT;
+#else
+    return key->pk_strategy == BTGreaterStrategyNumber;
+#endif
+}
+
+// The order by one of the expressions that a key sorts by.
+DistanceOrder order_by(PlannerInfo* root, const IndexOptInfo* index, const PathKey* key, Node* expression)
+{
+    bool reversed = false;
+    bool by_distance = true;
+    while (expression != nullptr) {
+        bool negative = false;
+        if (OpExpr* distance = find_ordering_distance(root, index, expression, &negative)) {
+            if (reversed != negative) return {distance, false, true, key->pk_nulls_first};
+            return {distance, by_distance && !negative, false, key->pk_nulls_first};
+        }
+        const Step step = next_step(expression);
+        if (step.direction == Direction::reversed) reversed = !reversed;
+        expression = step.argument;
+        by_distance = false;
+    }
+    return {};
+}
+
+// Whether the rows come in the direction of the key.
+bool is_along(const DistanceOrder& order, const PathKey* key)
+{
+    return order.distance != nullptr && order.nans_first == is_descending(key);
+}
+
+// Returns the expressions of this relation that a key sorts by.
+List* expressions_of(const PathKey* key, const RelOptInfo* rel)
+{
+    List* expressions = NIL;
+#if PG_VERSION_NUM >= 180000
+    EquivalenceMemberIterator members;
+    setup_eclass_member_iterator(&members, key->pk_eclass, rel->relids);
+    while (const EquivalenceMember* member = eclass_member_iterator_next(&members)) {
+        if (bms_equal(member->em_relids, rel->relids)) expressions = lappend(expressions, member->em_expr);
+    }
+#else
+    ListCell* cell;
+    foreach (cell, key->pk_eclass->ec_members) {
+        const auto* member = lfirst_node(EquivalenceMember, cell);
+        if (bms_equal(member->em_relids, rel->relids)) expressions = lappend(expressions, member->em_expr);
+    }
+#endif
+    return expressions;
+}
+
+bool is_cosine(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool cosine = index_metric(index) == Metric::cosine;
+    index_close(index, NoLock);
+    return cosine;
+}
+
+// Whether the table declares the column that the index orders by NOT NULL.
+bool is_declared_not_null([[maybe_unused]] PlannerInfo* root, const IndexOptInfo* index)
+{
+    const int column = index->indexkeys[vector_column(index)];
+    if (column <= 0) return false;
+#if PG_VERSION_NUM >= 170000
+    return bms_is_member(column, index->rel->notnullattnums);  // of valid constraints only
+#else
+    const Oid table = planner_rt_fetch(index->rel->relid, root)->relid;
+    HeapTuple tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(table), Int16GetDatum(static_cast<int16>(column)));
+    if (!HeapTupleIsValid(tuple)) return false;
+    const bool declared = reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple))->attnotnull;
+    ReleaseSysCache(tuple);
+    return declared;
+#endif
+}
+
+// Whether no row of the query has NULL in that column.
+bool is_never_null(PlannerInfo* root, const IndexOptInfo* index, const OpExpr* distance)
+{
+    const auto* expression = reinterpret_cast<const Node*>(distance);
+    ListCell* cell;
+    foreach (cell, index->rel->baserestrictinfo) {
+        const auto* clause = lfirst_node(RestrictInfo, cell);
+        if (is_key_not_null(clause, expression) || bounds_distance(root, index->rel->relid, clause, expression))
+            return true;
+    }
+    return is_declared_not_null(root, index);
+}
+
+}  // namespace
+
+KeyOrder read_key_order(PlannerInfo* root, const IndexPath* path)
+{
+    const IndexOptInfo* index = path->indexinfo;
+    const auto* key = linitial_node(PathKey, path->path.pathkeys);
+    const DistanceOrder order = find_distance_order(root, index, key);
+    if (order.distance == nullptr) return {true, nullptr, {}};
+    // Only zero vectors under cosine have a distance that is not a number.
+    const Leading leading = {order.nulls_first && !is_never_null(root, index, order.distance),
+                             order.nans_first && is_cosine(index)};
+    const Oid sort_family = make_own_key(index, order.distance)->pk_opfamily;
+    if (order.by_distance && !leading.nulls && key->pk_opfamily == sort_family) return {true, nullptr, {}};
+    return {false, order.distance, leading};
+}
+
+DistanceOrder find_distance_order(PlannerInfo* root, const IndexOptInfo* index, const PathKey* key)
+{
+    DistanceOrder found = {};
+    if (key->pk_eclass == nullptr || key->pk_eclass->ec_has_volatile) return found;
+    ListCell* cell;
+    foreach (cell, expressions_of(key, index->rel)) {
+        const DistanceOrder order = order_by(root, index, key, static_cast<Node*>(lfirst(cell)));
+        if (is_along(order, key) && (found.distance == nullptr || order.by_distance)) found = order;
+    }
+    return found;
+}
+
+PathKey* make_own_key(const IndexOptInfo* index, const OpExpr* distance)
+{
+    PathKey* key = makeNode(PathKey);
+    key->pk_opfamily = get_op_opfamily_sortfamily(distance->opno, index->opfamily[vector_column(index)]);
+#if PG_VERSION_NUM >= 180000
+    key->pk_cmptype = COMPARE_LT;
+#else
+    key->pk_strategy = BTLessStrategyNumber;
+#endif
+    return key;
+}
+
+}  // namespace pgwarp

@@ -7,7 +7,8 @@ DATA = $(wildcard src/sql/pgwarp--*.sql)
 # their callbacks with another file of the folder.
 CXX_SOURCES = src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/gram_distance.cpp \
-	src/numeric/jaro_winkler.cpp src/postgres/storage/fault_point.cpp src/postgres/client/message_fault.cpp \
+	src/numeric/jaro_winkler.cpp src/numeric/sparse_distance.cpp \
+	src/postgres/storage/fault_point.cpp src/postgres/client/message_fault.cpp \
 	src/postgres/executor/knn_filter.cpp src/postgres/executor/knn_partitions.cpp
 # All others of a folder are compiled as one unit, .deps/units/FOLDER.cpp, which includes them: most of the time of each
 # would go into the same headers.

@@ -24,7 +24,7 @@ SELECT vector_accum('{}', '[1]');
 SELECT vector_accum('{NULL}', '[1]');
 SELECT vector_combine('{1,2}', '{1,2,3}');
 SELECT vector_combine('{1,1.7e308}', '{1,1.7e308}');
-SELECT vector_combine('{0}', '{0}');
+SELECT vector_combine('{0}', '{0}') AS both_empty, vector_combine('{0}', '{0,3}') AS left_without_sums, vector_combine('{1,2}', '{0,3}');
 SELECT vector_combine('{{1,2}}', '{1,2}');
 SELECT vector_combine('{1,2}', '{}');
 SELECT vector_combine('{0}', array_fill(1::float8, ARRAY[16002]));

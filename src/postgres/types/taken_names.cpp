@@ -38,7 +38,7 @@ PGWARP_FUNCTION(pgwarp_refuse_taken_names)
     using namespace pgwarp;
     const List* path = fetch_search_path(false);
     const Oid schema = path == NIL ? InvalidOid : linitial_oid(path);
-    const char* const names[] = {"vector", "halfvec", "attributes", "attribute_query", "bm25_query"};
+    const char* const names[] = {"vector", "halfvec", "sparsevec", "attributes", "attribute_query", "bm25_query"};
     bool updating = false;
     for (const char* name : names) {
         const Oid type =

@@ -138,16 +138,16 @@ PGWARP_FUNCTION(pgwarp_vector_combine)
 {
     const State a = state_argument(fcinfo, 0, "vector_combine");
     const State b = state_argument(fcinfo, 1, "vector_combine");
-    const bool empty_a = *a.count == 0;
-    const bool empty_b = *b.count == 0;
-    // Workers without rows are normal. Only a direct call with two empty states is refused, as in pgvector.
-    if (empty_a && empty_b && AggCheckCallContext(fcinfo, nullptr) != 0) PG_RETURN_ARRAYTYPE_P(a.array);
-    check_dim(empty_a ? b.dim : a.dim);
-    if (empty_a) PG_RETURN_ARRAYTYPE_P(b.array);
-    if (empty_b) PG_RETURN_ARRAYTYPE_P(a.array);
-    check_expected_dim(a.dim, b.dim);
-    const State sum = make_state(a.dim);
-    add_sums(sum.sums, a.sums, b.sums, a.dim);
+    // A worker without rows has a state without sums.
+    const State& some = a.dim > 0 ? a : b;
+    if (some.dim > 0) check_dim(some.dim);
+    const State sum = make_state(some.dim);
+    if (a.dim > 0 && b.dim > 0) {
+        check_expected_dim(a.dim, b.dim);
+        add_sums(sum.sums, a.sums, b.sums, a.dim);
+    } else {
+        memcpy(sum.sums, some.sums, sizeof(double) * static_cast<Size>(some.dim));
+    }
     *sum.count = *a.count + *b.count;
     PG_RETURN_ARRAYTYPE_P(sum.array);
 }

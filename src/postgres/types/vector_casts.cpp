@@ -1,12 +1,11 @@
 // Casts among vectors, halfvecs and arrays.
 #include "postgres/fmgr_cpp.h"
+#include "postgres/types/number_array.h"
 #include "postgres/types/vector.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
 #include "utils/array.h"
-#include "utils/lsyscache.h"
-#include "utils/numeric.h"
 }
 
 using pgwarp::check_dim;
@@ -17,6 +16,7 @@ using pgwarp::element_value;
 using pgwarp::half_bits;
 using pgwarp::HalfVector;
 using pgwarp::make_vector;
+using pgwarp::NumberArray;
 using pgwarp::Vector;
 using pgwarp::VectorOf;
 
@@ -32,44 +32,16 @@ Datum to_same_type(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(value);
 }
 
-float element_to_float(Oid type, Datum element)
-{
-    switch (type) {
-        case INT4OID:
-            return static_cast<float>(DatumGetInt32(element));
-        case FLOAT8OID:
-            return static_cast<float>(DatumGetFloat8(element));
-        case FLOAT4OID:
-            return DatumGetFloat4(element);
-        case NUMERICOID:
-            return DatumGetFloat4(DirectFunctionCall1(numeric_float4, element));
-        default:
-            ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("unsupported array type")));
-    }
-    pg_unreachable();
-}
-
 template <class Element>
 Datum from_array(FunctionCallInfo fcinfo)
 {
-    ArrayType* array = PG_GETARG_ARRAYTYPE_P(0);
-    if (ARR_NDIM(array) > 1) ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("array must be 1-D")));
-    if (ARR_HASNULL(array) && array_contains_nulls(array)) {
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("array must not contain nulls")));
-    }
-    const Oid type = ARR_ELEMTYPE(array);
-    int16 length;
-    bool by_value;
-    char alignment;
-    get_typlenbyvalalign(type, &length, &by_value, &alignment);
-    Datum* elements;
-    int count;
-    deconstruct_array(array, type, length, by_value, alignment, &elements, nullptr, &count);
-    check_dim<Element>(count);
-    check_expected_dim(PG_GETARG_INT32(1), count);
-    VectorOf<Element>* result = make_vector<Element>(count);
-    for (int i = 0; i < count; ++i) result->x[i] = checked_element<Element>(element_to_float(type, elements[i]));
-    pfree(elements);
+    NumberArray array(PG_GETARG_DATUM(0));
+    const int dim = array.count();
+    check_dim<Element>(dim);
+    check_expected_dim(PG_GETARG_INT32(1), dim);
+    VectorOf<Element>* result = make_vector<Element>(dim);
+    for (int i = 0; i < dim; ++i) result->x[i] = checked_element<Element>(array.value(i));
+    array.release();
     PG_RETURN_VECTOR(result);
 }
 

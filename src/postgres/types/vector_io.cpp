@@ -1,12 +1,9 @@
 // Text and binary form of vectors and halfvecs, and their type modifier.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
+#include "postgres/types/vector_text.h"
 
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <system_error>
 
 extern "C" {
 #include "common/shortest_dec.h"
@@ -90,17 +87,6 @@ template half_bits checked_element<half_bits>(float value);
 namespace
 {
 
-bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
-}
-
-const char* skip_spaces(const char* at)
-{
-    while (is_space(*at)) ++at;
-    return at;
-}
-
 template <class Element>
 [[noreturn]] void syntax_error(const char* literal, const char* detail)
 {
@@ -114,26 +100,17 @@ template <class Element>
 template <class Element>
 const char* read_element(const char* literal, const char* at, const char* literal_end, Element* element)
 {
-    // from_chars reads plain numbers. For all other input (hexadecimal, a plus sign, out of range, not a number) strtof
-    // decides, as for the type real.
-    float value = 0;
-    const std::from_chars_result plain = std::from_chars(at, literal_end, value);
-    const bool ends = *plain.ptr == ',' || *plain.ptr == ']' || is_space(*plain.ptr);
-    *element = make_element<Element>(value);
-    if (plain.ec == std::errc() && ends && std::isfinite(element_value(*element))) return plain.ptr;
-    char* end = nullptr;
-    errno = 0;
-    value = strtof(at, &end);
-    if (end == at) syntax_error<Element>(literal, nullptr);
+    const FloatText number = read_float(at, literal_end, ']');
+    if (number.end == at) syntax_error<Element>(literal, nullptr);
     // Underflow to zero or a denormal is accepted; an overflow is refused.
-    if ((errno == ERANGE && std::isinf(value)) || too_large<Element>(value)) {
+    if ((number.out_of_range && std::isinf(number.value)) || too_large<Element>(number.value)) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("\"%s\" is out of range for type %s", pnstrdup(at, static_cast<Size>(end - at)),
+                        errmsg("\"%s\" is out of range for type %s", pnstrdup(at, static_cast<Size>(number.end - at)),
                                vector_type_name<Element>)));
     }
-    *element = make_element<Element>(value);
+    *element = make_element<Element>(number.value);
     check_element(*element);
-    return end;
+    return number.end;
 }
 
 // Read the elements between the brackets into `out`; returns the position after the closing bracket.

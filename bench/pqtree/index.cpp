@@ -85,8 +85,8 @@ std::shared_ptr<RowBuffer> rows_of(const DataSet& data, ThreadPool& pool)
 
 std::uint32_t Index::width(std::uint32_t k) const
 {
-    return search_width(choice.method->result_promise(builder->effective_options(), static_cast<Metric>(shape.metric)),
-                        k);
+    const auto metric = static_cast<Metric>(shape.metric);
+    return search_width(choice.method->result_promise(builder->effective_options(), shape.element, metric), k);
 }
 
 Index build_index(const std::string& choice, const DataSet& data, const Device& device, ThreadPool& pool)

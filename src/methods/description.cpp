@@ -39,6 +39,7 @@ constexpr ElementNames elements[] = {
     {ElementType::minhash_set, "text[]", "minhash_set", "minhash"},
     {ElementType::minhash_set, "varchar[]", "minhash_set", "minhash"},
     {ElementType::minhash_set, "tsvector", "minhash_set", "minhash"},
+    {ElementType::sparse, "sparsevec", "sparse"},
 };
 
 constexpr MetricNames metrics[] = {

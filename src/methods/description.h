@@ -144,7 +144,7 @@ struct MethodDescription {
 
     // Checks options that are each within their range. column.dimensions is 0 where the column is not known.
     OptionFault (*check_options)(const ParameterList& options, const IndexShape& column);
-    ResultPromise (*result_promise)(const ParameterList& options, Metric metric);
+    ResultPromise (*result_promise)(const ParameterList& options, ElementType element, Metric metric);
     // Returns the cost of a search for the usual number of rows, as a number of compared rows.
     double (*compared_rows)(const SearchCostInput& input);
 

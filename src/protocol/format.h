@@ -17,7 +17,8 @@ enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 // Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
 // (protocol/rows.h), which for text hold its characters (protocol/text_rows.h), for sets and attributes their parts
 // (protocol/part_rows.h), for bags their terms (protocol/bag_rows.h). Rows of minhash_set are sets, whose index keeps
-// signatures of them and searches approximately.
+// signatures of them and searches approximately. The words of a sparse vector are the indices of its elements, from 0,
+// and the weights their values.
 enum class ElementType : std::uint8_t {
     float32 = 1,
     float16 = 2,
@@ -28,14 +29,21 @@ enum class ElementType : std::uint8_t {
     set = 7,
     attribute_set = 8,
     minhash_set = 9,
-    bag = 10
+    bag = 10,
+    sparse = 11
 };
-inline constexpr ElementType last_element = ElementType::bag;
+inline constexpr ElementType last_element = ElementType::sparse;
 
 // Whether a row is a list of words of any number.
 constexpr bool is_list(ElementType element)
 {
     return element >= ElementType::list && element <= last_element;
+}
+
+// Whether the words of a row have weights.
+constexpr bool has_weights(ElementType element)
+{
+    return element == ElementType::weighted_list || element == ElementType::sparse;
 }
 
 // Whether a row is a set of elements.
@@ -110,7 +118,7 @@ struct IndexShape {
     std::uint8_t metric;  // pgwarp::Metric; 0 for lists that the method compares in its own way
     std::uint8_t reserved[5];
     // Floats of a dense row. For bits: words of 32 bits, which take the place of floats (numeric/bits.h). For lists: an
-    // upper bound that every word is below; 0: no bound.
+    // upper bound that every word is below, for sparse vectors their dimensions; 0: no bound.
     std::uint32_t dimensions;
     std::uint32_t attribute_count;  // 64-bit columns of a row; 0 in indexes of versions without attributes
 };

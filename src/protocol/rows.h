@@ -23,7 +23,7 @@ enum class RowLayout : std::uint8_t { dense = 0, lists = 1, weighted_lists = 2 }
 constexpr RowLayout row_layout(ElementType element)
 {
     if (!is_list(element)) return RowLayout::dense;
-    return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::lists;
+    return has_weights(element) ? RowLayout::weighted_lists : RowLayout::lists;
 }
 
 // A view of rows; it does not own the memory. Slices share the memory: offsets[0] of a slice need not be 0.
@@ -233,7 +233,7 @@ struct OffsetWalk {
 // Whether the words of a row have an order of their own.
 constexpr bool has_own_words(ElementType element)
 {
-    return element >= ElementType::text && element <= last_element;
+    return element >= ElementType::text && element <= ElementType::bag;
 }
 
 // Checks the words of such a row; null when they are valid.

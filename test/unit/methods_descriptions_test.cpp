@@ -86,7 +86,7 @@ const ArrayDescription* describe_array(const MethodDescription& method, const ch
 void expect_described(const MethodDescription& method, const Index& index)
 {
     const ParameterList options = index.builder->effective_options();
-    const ResultPromise promise = method.result_promise(options, static_cast<Metric>(index.shape.metric));
+    const ResultPromise promise = method.result_promise(options, index.shape.element, static_cast<Metric>(index.shape.metric));
     EXPECT_EQ(index.searcher->result_kind(), promise.kind);
     for (const ArrayShape& array : index.builder->arrays()) {
         const ArrayDescription* described = describe_array(method, array.name);

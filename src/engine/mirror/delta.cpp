@@ -87,7 +87,7 @@ DeltaChunk::DeltaChunk(const IndexShape& shape, std::size_t rows, std::size_t li
     offsets.reset(new std::uint64_t[rows + 1]);
     offsets[0] = 0;
     words.reset(new std::uint32_t[list_words]);
-    if (shape.element == ElementType::weighted_list) weights.reset(new float[list_words]);
+    if (has_weights(shape.element)) weights.reset(new float[list_words]);
     all.offsets = offsets.get();
     all.words = words.get();
     all.weights = weights.get();

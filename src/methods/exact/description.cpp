@@ -19,7 +19,7 @@ constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}
 
 constexpr MethodForm forms[] = {{"half", "vectors = half"}};
 
-ResultPromise promise_results(const ParameterList&, Metric metric)
+ResultPromise promise_results(const ParameterList&, ElementType, Metric metric)
 {
     return promise_of_vectors(metric == Metric::cosine);
 }

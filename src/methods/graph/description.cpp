@@ -129,7 +129,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     return check_form_of_bits(given, column);
 }
 
-ResultPromise promise_results(const ParameterList& given, Metric metric)
+ResultPromise promise_results(const ParameterList& given, ElementType, Metric metric)
 {
     const GraphVectors vectors = vectors_of(given);
     if (vectors == GraphVectors::full) return promise_of_vectors(metric == Metric::cosine);

@@ -72,7 +72,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     return fault;
 }
 
-ResultPromise promise_results(const ParameterList& given, Metric metric)
+ResultPromise promise_results(const ParameterList& given, ElementType, Metric metric)
 {
     const auto refine = static_cast<IvfRefine>(given.get("refine", static_cast<int>(IvfRefine::half)));
     if (refine == IvfRefine::full) return promise_of_vectors(metric == Metric::cosine);

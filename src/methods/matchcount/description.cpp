@@ -71,7 +71,7 @@ constexpr SettingDescription settings[] = {
 };
 
 constexpr ElementSet exact_elements = {ElementType::text, ElementType::set, ElementType::attribute_set,
-                                       ElementType::bag};
+                                       ElementType::bag, ElementType::sparse};
 constexpr Comparison comparisons[] = {
     {ElementType::text, Metric::edit},
     {ElementType::text, Metric::edit_transpositions},
@@ -88,11 +88,16 @@ constexpr Comparison comparisons[] = {
     {ElementType::attribute_set, Metric::overlap},
     {ElementType::bag, Metric::bm25},
     {ElementType::minhash_set, Metric::set_jaccard},
+    {ElementType::sparse, Metric::l2},
+    {ElementType::sparse, Metric::inner_product},
+    {ElementType::sparse, Metric::cosine},
+    {ElementType::sparse, Metric::l1},
 };
 
 constexpr ArrayDescription arrays[] = {
     {array_list_offsets, ArrayRole::list_offsets},
     {array_list_words, ArrayRole::list_words},
+    {array_list_weights, ArrayRole::list_weights},
     {"hashes", ArrayRole::hashes},
     {"signatures", ArrayRole::codes, true},
     {array_vectors, ArrayRole::vectors, true},
@@ -150,6 +155,10 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
         return check_hashes(given);
     }
     const auto metric = static_cast<Metric>(column.metric);
+    if (column.element == ElementType::sparse) {
+        if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
+        return refuse("an index of sparse vectors has no options", "Its searches are exact.");
+    }
     if (is_of_parts(metric)) {
         if (!of_hashes && !of_values && !binning && given.get("gram", usual_gram) == usual_gram) return {};
         if (of_hashes && column.element == ElementType::set)
@@ -168,10 +177,9 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     return check_hashes(given);
 }
 
-ResultPromise promise_results(const ParameterList&, Metric metric)
+ResultPromise promise_results(const ParameterList&, ElementType element, Metric metric)
 {
-    const bool of_lists = is_of_text(metric) || is_of_parts(metric);
-    return of_lists ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
+    return is_list(element) ? ResultPromise{ResultKind::exact} : promise_of_vectors(metric == Metric::cosine);
 }
 
 // Most searches of texts compare the rows of some lengths only, each with a few instructions a character. Searches of

@@ -1,6 +1,7 @@
 // The inverted index of rows that are lists of keywords (GENIE, section 4.1).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -43,6 +44,18 @@ public:
     };
     Numbers numbers(const Item& item) const;
     std::size_t list_count() const { return positions_.size() - 1; }  // numbers
+    // Returns the keyword of a list.
+    std::uint32_t keyword(std::size_t number) const
+    {
+        return dense_ ? static_cast<std::uint32_t>(number) : keywords_[number];
+    }
+    // Returns the list of a keyword that occurs, which is `number` or behind it.
+    std::size_t number_from(std::size_t number, std::uint32_t keyword) const
+    {
+        if (dense_) return keyword;
+        const auto from = keywords_.begin() + static_cast<std::ptrdiff_t>(number);
+        return static_cast<std::size_t>(std::lower_bound(from, keywords_.end(), keyword) - keywords_.begin());
+    }
     // Returns the place of a list in the list array.
     std::uint64_t start(std::size_t number) const { return positions_[number]; }
     // Posting lists of neighbouring numbers are neighbours in the list array: returns them as one span.

@@ -4,7 +4,8 @@
 // Text is searched by edit distance, and every answer is exact: candidates by shared grams, verified, and where their
 // counts prove nothing, a comparison of all rows whose lengths allow it.
 //
-// Sets and attributes are searched by their common parts, exactly (protocol/part_rows.h).
+// Sets and attributes are searched by their common parts, exactly (protocol/part_rows.h). So are sparse vectors by
+// their distances (sparse_search.h).
 //
 // Sets of the element minhash_set are searched by the Jaccard similarity that their signatures tell (set_hashes.h).
 // Arrays: those of lists, and signatures u8 [rows][functions], both in row order. A merge signs the new rows. Delta
@@ -62,8 +63,9 @@ std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const Para
 
 std::unique_ptr<Builder> make_part_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_part_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
-// The part builder serves bags as well.
+// The part builder serves bags and sparse vectors as well.
 std::unique_ptr<Searcher> make_bag_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
+std::unique_ptr<Searcher> make_sparse_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
 
 std::unique_ptr<Builder> make_set_builder(const IndexShape& shape, const ParameterList& options);
 // Signs new rows.

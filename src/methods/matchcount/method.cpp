@@ -47,12 +47,13 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
     if (shape.element == ElementType::text) return matchcount::make_text_searcher(shape, options, arrays);
     if (shape.element == ElementType::bag) return matchcount::make_bag_searcher(shape, arrays);
     if (shape.element == ElementType::minhash_set) return matchcount::make_set_searcher(shape, options, arrays);
+    if (shape.element == ElementType::sparse) return matchcount::make_sparse_searcher(shape, arrays);
     return is_list(shape.element) ? matchcount::make_part_searcher(shape, arrays)
                                   : matchcount::make_vector_searcher(shape, options, arrays);
 }
 
 constexpr ElementSet lists = {ElementType::text, ElementType::set, ElementType::attribute_set, ElementType::minhash_set,
-                              ElementType::bag};
+                              ElementType::bag,  ElementType::sparse};
 
 // Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)

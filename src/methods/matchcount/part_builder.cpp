@@ -1,4 +1,4 @@
-// The build of an index of sets, attributes or bags. It has no options.
+// The build of an index of sets, attributes, bags or sparse vectors. It has no options.
 #include "methods/matchcount/matchcount.h"
 #include "methods/options.h"
 

@@ -85,7 +85,7 @@ OptionFault check_options(const ParameterList& given, const IndexShape& column)
     return fault;
 }
 
-ResultPromise promise_results(const ParameterList& given, Metric metric)
+ResultPromise promise_results(const ParameterList& given, ElementType, Metric metric)
 {
     const auto refine = static_cast<TreeRefine>(given.get("refine", static_cast<int>(TreeRefine::half)));
     if (refine == TreeRefine::full) return promise_of_vectors(metric == Metric::cosine);

@@ -41,7 +41,7 @@ StoredLists::StoredLists(const IndexShape& shape, std::span<const ArrayShape> ar
         require_array(arrays, array_list_words, ArrayType::u32, word_count, 1);
     }
     words_.resize(word_count);
-    if (shape.element != ElementType::weighted_list) return;
+    if (!has_weights(shape.element)) return;
     if (!arrays.empty()) require_array(arrays, array_list_weights, ArrayType::f32, word_count, 1);
     weights_.resize(word_count);
 }
@@ -74,7 +74,7 @@ RowView StoredLists::rows() const
     rows.count = offsets_.size() - 1;
     rows.offsets = offsets_.data();
     rows.words = words_.data();
-    if (shape_.element == ElementType::weighted_list) rows.weights = weights_.empty() ? &no_weight : weights_.data();
+    if (has_weights(shape_.element)) rows.weights = weights_.empty() ? &no_weight : weights_.data();
     return rows;
 }
 

@@ -149,7 +149,7 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
     const ElementType element = index_element_type(index);
     const SearchCostInput input = {element, rows, index_stored_options(method, index),
                                    method_settings(method, element)};
-    const ResultPromise promise = method.result_promise(input.options, index_metric(index));
+    const ResultPromise promise = method.result_promise(input.options, element, index_metric(index));
     const bool searches_all = found > exact_from;
     const Cost candidates = is_of_sets(element) && !method.complete.has(element) && !searches_all
                                 ? candidate_cost(method, index, path->indexinfo, input, found)

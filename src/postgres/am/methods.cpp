@@ -60,7 +60,7 @@ const MethodDescription& access_method(Method method)
 
 ResultPromise result_promise(const IndexShape& shape, const ParameterList& options)
 {
-    return access_method(shape.method).result_promise(options, static_cast<Metric>(shape.metric));
+    return access_method(shape.method).result_promise(options, shape.element, static_cast<Metric>(shape.metric));
 }
 
 const MethodDescription* find_access_method(amoptions_function parse_options)

@@ -45,7 +45,7 @@ RowBatch* make_row_batch(const IndexShape& shape, uint32 most_rows, uint64 most_
         batch->rows.values = batch->values;
         return batch;
     }
-    const bool weighted = shape.element == ElementType::weighted_list;
+    const bool weighted = has_weights(shape.element);
     batch->most_words = Max(uint64{max_list_words}, most_bytes / 2 / (weighted ? 8 : 4));
     batch->offsets = allocate<uint64>(uint64{batch->most_rows} + 1);
     batch->offsets[0] = 0;

@@ -248,7 +248,7 @@ void carry_list_rows(MergeRun* merge)
 {
     const uint64 words = carry_offsets(merge);
     carry_words(merge, ArrayRole::list_words, words);
-    if (merge->meta.shape.element == ElementType::weighted_list) carry_words(merge, ArrayRole::list_weights, words);
+    if (has_weights(merge->meta.shape.element)) carry_words(merge, ArrayRole::list_weights, words);
 }
 
 }  // namespace pgwarp

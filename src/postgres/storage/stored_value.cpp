@@ -15,7 +15,7 @@ uint32 stored_value_bytes(const IndexShape& shape)
 
 static uint32 word_bytes(const IndexShape& shape)
 {
-    return shape.element == ElementType::weighted_list ? sizeof(uint32) + sizeof(float) : sizeof(uint32);
+    return has_weights(shape.element) ? sizeof(uint32) + sizeof(float) : sizeof(uint32);
 }
 
 uint32 most_stored_bytes(const IndexShape& shape)
@@ -69,7 +69,7 @@ RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_
         row.count = 1;
         row.offsets = space->offsets;
         row.words = reinterpret_cast<const uint32*>(stored);
-        if (shape.element == ElementType::weighted_list)
+        if (has_weights(shape.element))
             row.weights = reinterpret_cast<const float*>(row.words + words);
     } else {
         const bool halves = shape.element == ElementType::float16;

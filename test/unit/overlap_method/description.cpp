@@ -17,7 +17,7 @@ OptionFault check_options(const ParameterList&, const IndexShape&)
     return {};
 }
 
-ResultPromise promise_results(const ParameterList&, Metric)
+ResultPromise promise_results(const ParameterList&, ElementType, Metric)
 {
     return {ResultKind::exact};
 }

@@ -9,6 +9,12 @@
 namespace pgwarp
 {
 
+// Whether rows of the element have the number of dimensions of the index.
+constexpr bool has_dimensions(ElementType element)
+{
+    return !is_list(element) || element == ElementType::sparse;
+}
+
 // Finds the element type of a SQL type, or of a domain over it. False when the type is no vector type.
 bool find_element_type(Oid type, ElementType* element);
 

@@ -176,3 +176,8 @@ PGWARP_FUNCTION(pgwarp_element_minhash_set)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::minhash_set));
 }
+
+PGWARP_FUNCTION(pgwarp_element_sparse)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::sparse));
+}

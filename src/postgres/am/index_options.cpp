@@ -287,7 +287,7 @@ IndexShape index_shape(Relation index)
     shape.element = element;
     shape.metric = static_cast<uint8>(index_metric(index));
     shape.attribute_count = static_cast<uint32>(filter_column_count(index));
-    if (!is_list(element)) {
+    if (has_dimensions(element)) {
         shape.dimensions =
             column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), vector_column(index)));
     }

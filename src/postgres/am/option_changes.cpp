@@ -93,8 +93,7 @@ bool is_own_index(Oid relation)
 }
 
 // An index that ALTER TABLE keeps, because the new type of its column stores values as the old one did, is made without
-// a build. So its columns are checked here: one without dimensions could be neither searched nor built again. Rows that
-// are lists have no dimensions.
+// a build. So its columns are checked here: one without dimensions could be neither searched nor built again.
 void check_creation(Oid relation)
 {
     if (!is_own_index(relation)) return;
@@ -102,7 +101,7 @@ void check_creation(Oid relation)
     CommandCounterIncrement();
     Relation index = index_open(relation, NoLock);
     check_index_columns(index);
-    if (!is_list(index_element_type(index))) index_shape(index);
+    if (has_dimensions(index_element_type(index))) index_shape(index);
     index_close(index, NoLock);
 }
 

@@ -3,6 +3,7 @@
 #include "methods/description.h"
 #include "postgres/storage/stored_value.h"
 #include "postgres/types/any_vector.h"
+#include "postgres/types/sparse_row.h"
 
 namespace pgwarp
 {
@@ -33,6 +34,14 @@ bool index_row_value(const IndexShape& shape, Datum value, float* out)
     return raw ? !zero : normalise(out, shape.dimensions);
 }
 
+bool index_row_list(const IndexShape& shape, const ListType& list, Datum value, RowView* row)
+{
+    if (list.dimensions != nullptr) check_expected_dim(static_cast<int32>(shape.dimensions), list.dimensions(value));
+    *row = list.read_row(value);
+    if (row->weights == nullptr || shape.metric != static_cast<uint8>(Metric::cosine)) return true;
+    return sparse_norm(view_sparse_row(*row)) > 0;
+}
+
 // Writes a vector in the form of the delta logs. False when such a row isn't indexed.
 static bool write_stored_vector(const IndexShape& shape, Datum value, char* out)
 {
@@ -49,10 +58,13 @@ StoredRow index_stored_value(const IndexShape& shape, const ListType* list, Datu
 {
     StoredRow stored = {nullptr, stored_value_bytes(shape)};
     if (list != nullptr) {
-        const RowView row = list->read_row(value);
-        stored.length = static_cast<uint32>(sizeof(uint32) * row.word_count());
+        RowView row;
+        if (!index_row_list(shape, *list, value, &row)) return stored;
+        const Size words = row.word_count();
+        stored.length = static_cast<uint32>((sizeof(uint32) + (row.weights != nullptr ? sizeof(float) : 0)) * words);
         stored.bytes = static_cast<char*>(palloc(stored.length + room));
-        memcpy(stored.bytes, row.words, stored.length);
+        memcpy(stored.bytes, row.words, sizeof(uint32) * words);
+        if (row.weights != nullptr) memcpy(stored.bytes + sizeof(uint32) * words, row.weights, sizeof(float) * words);
         return stored;
     }
     stored.bytes = static_cast<char*>(palloc(stored.length + room));

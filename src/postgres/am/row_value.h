@@ -13,6 +13,9 @@ namespace pgwarp
 // 22000 "expected %d dimensions, not %d". The caller handles NULL.
 bool index_row_value(const IndexShape& shape, Datum value, float* out);
 
+// Reads the row of a list type; palloc'ed. False, and errors, as above.
+bool index_row_list(const IndexShape& shape, const ListType& list, Datum value, RowView* row);
+
 // A row in the form of the delta logs (storage/stored_value.h).
 struct StoredRow {
     char* bytes;    // palloc'ed, with room for more bytes after the row; null when the row is not indexed

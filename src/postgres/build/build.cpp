@@ -125,7 +125,7 @@ bool send_row(RowCollector* collector, Tid address, ItemPointer tid, Datum value
     const IndexShape& shape = collector->build->shape;
     RowView row;
     if (collector->list != nullptr) {
-        row = collector->list->read_row(value);
+        if (!index_row_list(shape, *collector->list, value, &row)) return false;
     } else if (shape.attribute_count > 0) {
         if (!index_row_value(shape, value, collector->vector)) return false;
         row = dense_rows(collector->vector, 1, shape.dimensions);

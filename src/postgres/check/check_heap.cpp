@@ -1,4 +1,5 @@
 // Compares the entries of an index with the rows of its table.
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_columns.h"
 #include "postgres/am/row_value.h"
 #include "postgres/am/tid_set.h"
@@ -120,9 +121,14 @@ bool take_unplaced(HeapCheck* heap)
 
 bool has_place(HeapCheck* heap, const Datum* values, const bool* nulls)
 {
-    if (nulls[heap->vector] || is_list(heap->check->meta.shape.element)) return !nulls[heap->vector];
+    const IndexShape& shape = heap->check->meta.shape;
+    const bool lists = is_list(shape.element);
+    if (nulls[heap->vector] || (lists && shape.element != ElementType::sparse)) return !nulls[heap->vector];
     MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
-    const bool placed = index_row_value(heap->check->meta.shape, values[heap->vector], heap->space);
+    const Datum value = values[heap->vector];
+    RowView row;
+    const bool placed = lists ? index_row_list(shape, *index_key_type(heap->check->index).list, value, &row)
+                              : index_row_value(shape, value, heap->space);
     MemoryContextSwitchTo(outer);
     MemoryContextReset(heap->row_context);
     return placed;

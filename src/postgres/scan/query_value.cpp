@@ -3,18 +3,22 @@
 
 #include "postgres/types/any_vector.h"
 #include "postgres/types/list_row.h"
+#include "postgres/types/sparse_row.h"
 
 namespace pgwarp
 {
 
 int query_length(ElementType element, Relation index)
 {
-    return is_list(element) ? 0 : index_dimensions(index);
+    return has_dimensions(element) ? index_dimensions(index) : 0;
 }
 
 RowView view_query(const KeyType& key, Datum value, int length)
 {
-    if (key.list != nullptr) return key.list->can_read_query(value) ? key.list->read_query(value) : RowView{};
+    if (key.list != nullptr) {
+        const bool fits = key.list->dimensions == nullptr || key.list->dimensions(value) == length;
+        return fits && key.list->can_read_query(value) ? key.list->read_query(value) : RowView{};
+    }
     const AnyVector vector = read_any_vector(key.element, value);
     if (vector.dim != length) return {};
     return dense_rows(floats_of(vector), 1, width_of(vector));
@@ -22,7 +26,11 @@ RowView view_query(const KeyType& key, Datum value, int length)
 
 RowView copy_query(const KeyType& key, Datum value, int length)
 {
-    if (key.list != nullptr) return key.list->read_query(value);
+    if (key.list != nullptr) {
+        const int dimensions = key.list->dimensions != nullptr ? key.list->dimensions(value) : length;
+        if (dimensions != length) refuse_different_dims(key.element, length, dimensions);
+        return key.list->read_query(value);
+    }
     const AnyVector vector = read_any_vector(key.element, value);
     if (vector.dim != length) refuse_different_dims(key.element, length, vector.dim);
     auto* query = static_cast<float*>(palloc(sizeof(float) * width_of(vector)));
@@ -33,6 +41,7 @@ RowView copy_query(const KeyType& key, Datum value, int length)
 RowView blank_query(ElementType element, uint32 width)
 {
     if (!is_list(element)) return dense_rows(static_cast<float*>(palloc0(sizeof(float) * width)), 1, width);
+    if (element == ElementType::sparse) return make_sparse_row(0);
     auto* word = static_cast<uint32*>(palloc(sizeof(uint32)));
     pack_text({}, word);
     return one_list_row(word, element == ElementType::text ? 1 : 0);
@@ -55,6 +64,12 @@ bool prepare_query(Metric metric, const RowView& query, RowView* sent)
 {
     *sent = query;
     if (metric != Metric::cosine) return true;
+    if (query.offsets != nullptr) {
+        if (sparse_norm(view_sparse_row(query)) > 0) return true;
+        *sent = make_sparse_row(1);
+        const_cast<float*>(sent->weights)[0] = 1.0F;
+        return false;
+    }
     auto* scaled = static_cast<float*>(palloc(sizeof(float) * query.width));
     sent->values = scaled;
     return prepare_query(metric, query.values, static_cast<uint32>(query.width), scaled);
@@ -75,7 +90,20 @@ QueryRows make_query_rows(ElementType element, uint32 width, uint32 most_queries
     queries.words = static_cast<uint32*>(palloc(sizeof(uint32) * queries.most_words));
     queries.rows.offsets = queries.offsets;
     queries.rows.words = queries.words;
+    if (has_weights(element)) queries.weights = static_cast<float*>(palloc(sizeof(float) * queries.most_words));
+    queries.rows.weights = queries.weights;
     return queries;
+}
+
+static void reserve_words(QueryRows* queries, uint64 words)
+{
+    if (words <= queries->most_words) return;
+    queries->most_words = Max(words, 2 * queries->most_words);
+    queries->words = static_cast<uint32*>(repalloc_huge(queries->words, sizeof(uint32) * queries->most_words));
+    queries->rows.words = queries->words;
+    if (queries->weights == nullptr) return;
+    queries->weights = static_cast<float*>(repalloc_huge(queries->weights, sizeof(float) * queries->most_words));
+    queries->rows.weights = queries->weights;
 }
 
 bool put_query(QueryRows* queries, uint32 at, Metric metric, const RowView& query)
@@ -84,16 +112,16 @@ bool put_query(QueryRows* queries, uint32 at, Metric metric, const RowView& quer
         float* sent = queries->values + uint64{at} * query.width;
         return prepare_query(metric, query.values, static_cast<uint32>(query.width), sent);
     }
+    RowView sent;
+    const bool ordered = prepare_query(metric, query, &sent);
     const uint64 first = queries->offsets[at];
-    const uint64 end = first + query.word_count();
-    if (end > queries->most_words) {
-        queries->most_words = Max(end, 2 * queries->most_words);
-        queries->words = static_cast<uint32*>(repalloc_huge(queries->words, sizeof(uint32) * queries->most_words));
-        queries->rows.words = queries->words;
-    }
-    memcpy(queries->words + first, query.words + query.offsets[0], sizeof(uint32) * query.word_count());
-    queries->offsets[at + 1] = end;
-    return true;
+    const uint64 count = sent.word_count();
+    reserve_words(queries, first + count);
+    memcpy(queries->words + first, sent.words + sent.offsets[0], sizeof(uint32) * count);
+    if (queries->weights != nullptr)
+        memcpy(queries->weights + first, sent.weights + sent.offsets[0], sizeof(float) * count);
+    queries->offsets[at + 1] = first + count;
+    return ordered;
 }
 
 }  // namespace pgwarp

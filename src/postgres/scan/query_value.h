@@ -9,7 +9,7 @@
 namespace pgwarp
 {
 
-// Returns the number of dimensions that queries of the index must have, as SQL counts them; 0 for lists.
+// Returns the number of dimensions that queries of the index must have, as SQL counts them; 0 for rows without.
 int query_length(ElementType element, Relation index);
 
 // Returns a value as a view of one row; a view without rows where copy_query() raises an error. The memory is the
@@ -33,6 +33,7 @@ struct QueryRows {
     float* values;
     uint64* offsets;
     uint32* words;
+    float* weights;  // of words that have some
     uint64 most_words;
 };
 // Allocates room for this number of queries in the current memory context.

@@ -16,6 +16,7 @@ namespace pgwarp
 const char* element_type_name(ElementType element)
 {
     if (element == ElementType::bit) return "bit";
+    if (element == ElementType::sparse) return "sparsevec";
     return element == ElementType::float16 ? vector_type_name<half_bits> : vector_type_name<float>;
 }
 

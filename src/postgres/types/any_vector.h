@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Returns "vector", "halfvec" or "bit".
+// Returns "vector", "halfvec", "bit" or "sparsevec".
 const char* element_type_name(ElementType element);
 // Raises 22000 "different vector dimensions %d and %d" or "different bit lengths %d and %d".
 [[noreturn]] void refuse_different_dims(ElementType element, int a, int b);

@@ -4,6 +4,7 @@
 #include "postgres/types/attribute_value.h"
 #include "postgres/types/bag_value.h"
 #include "postgres/types/set_value.h"
+#include "postgres/types/sparse_row.h"
 #include "postgres/types/text_row.h"
 #include "postgres/types/text_value.h"
 
@@ -65,6 +66,14 @@ constexpr ListType list_types[] = {
      .read_query = read_parts_row,
      .can_read_query = can_read_parts,
      .distance = attributes_row_distance},
+    {.element = ElementType::sparse,
+     .type = InvalidOid,
+     .width = 256,
+     .read_row = read_sparse_row,
+     .read_query = read_sparse_row,
+     .can_read_query = can_read_sparse,
+     .distance = sparse_row_distance,
+     .dimensions = sparse_dimensions},
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ struct ListType {
     bool (*can_read_query)(Datum value);
     // Returns the distance of a row to a query that read_query() returned, as the metric's operator does.
     double (*distance)(Metric metric, const RowView& query, Datum row);
+    // Returns the dimensions of a value, which are those of the index. Null: the type has none.
+    int (*dimensions)(Datum value) = nullptr;
 };
 
 // Returns null where the element type is no list, or this type has no such rows.

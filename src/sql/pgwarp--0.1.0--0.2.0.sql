@@ -849,6 +849,9 @@ CREATE FUNCTION pgwarp_element_attribute_set(internal) RETURNS integer
 CREATE FUNCTION pgwarp_element_minhash_set(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_element_sparse(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE OPERATOR CLASS text_edit_ops
 	DEFAULT FOR TYPE text USING matchcount AS
 	OPERATOR 1 <~~> (text, text) FOR ORDER BY float_ops,
@@ -1028,6 +1031,30 @@ CREATE OPERATOR CLASS tsvector_minhash_ops
 	OPERATOR 1 <%> (tsvector, tsvector) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_set_jaccard(internal),
 	FUNCTION 2 pgwarp_element_minhash_set(internal);
+
+CREATE OPERATOR CLASS sparsevec_l2_ops
+	DEFAULT FOR TYPE sparsevec USING matchcount AS
+	OPERATOR 1 <-> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_ip_ops
+	FOR TYPE sparsevec USING matchcount AS
+	OPERATOR 1 <#> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_cosine_ops
+	FOR TYPE sparsevec USING matchcount AS
+	OPERATOR 1 <=> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_l1_ops
+	FOR TYPE sparsevec USING matchcount AS
+	OPERATOR 1 <+> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
 
 -- estimated similarities
 

@@ -38,7 +38,7 @@ DECLARE
 	found float8[];
 BEGIN
 	PERFORM set_plan(by_index);
-	EXECUTE format('SELECT array_agg(d) FROM (SELECT v %s $1 AS d FROM items WHERE %s ORDER BY v %1$s $1 LIMIT %s) n', operator, condition, k) INTO found USING q;
+	EXECUTE format('SELECT array_agg(d) FROM (SELECT v %1$s $1 AS d FROM items WHERE %2$s ORDER BY v %1$s $1 LIMIT %3$s) n', operator, condition, k) INTO found USING q;
 	RETURN found;
 END
 $$ LANGUAGE plpgsql;
@@ -81,12 +81,26 @@ SELECT plan_of($$SELECT n.id FROM queries q CROSS JOIN LATERAL (SELECT id FROM i
 -- a join, against the searches one by one
 CREATE FUNCTION joined(operator text, OUT rows bigint, OUT wrong bigint) AS $$
 BEGIN
-	EXECUTE format('SELECT count(*), count(*) FILTER (WHERE n.all_of IS DISTINCT FROM distances(q.q, %L, 7, false, %L))
-		FROM queries q CROSS JOIN LATERAL (SELECT array_agg(d) AS all_of FROM (SELECT v %s q.q AS d FROM items ORDER BY v %3$s q.q LIMIT 7) m) n', operator, 'true', operator) INTO rows, wrong;
+	EXECUTE format('SELECT count(*), count(*) FILTER (WHERE found IS DISTINCT FROM distances(q, %1$L, 7, false, %2$L))
+		FROM (SELECT q.q, array_agg(n.d) AS found FROM queries q CROSS JOIN LATERAL (SELECT v %1$s q.q AS d FROM items ORDER BY v %1$s q.q LIMIT 7) n GROUP BY q.id, q.q OFFSET 0) m', operator, 'true') INTO rows, wrong;
 END
 $$ LANGUAGE plpgsql;
 SELECT o, joined.* FROM unnest(ARRAY['<->', '<#>', '<=>', '<+>']) o, joined(o);
 RESET enable_seqscan;
+
+-- rows within a bound, without an order
+CREATE FUNCTION within(operator text, bound float8, by_index boolean) RETURNS integer[] AS $$
+DECLARE
+	found integer[];
+BEGIN
+	PERFORM set_plan(by_index);
+	EXECUTE format('SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM items WHERE v %s %L <= %s OFFSET 0) n', operator, '{1:1,3:2,60:-1}/200', bound) INTO found;
+	RETURN found;
+END
+$$ LANGUAGE plpgsql SET enable_sort = on;
+SELECT o, bound, cardinality(within(o, bound, true)) AS found, within(o, bound, true) IS DISTINCT FROM within(o, bound, false) AS wrong
+	FROM (VALUES ('<->', 6), ('<->', -1), ('<#>', -4), ('<#>', 0), ('<=>', 0.5), ('<=>', 3), ('<+>', 20)) v(o, bound);
+SELECT plan_of($$SELECT id FROM items WHERE v <-> '{1:1}/200' <= 5$$) AS plan;
 
 -- errors
 SET enable_seqscan = off;
@@ -112,8 +126,8 @@ INSERT INTO wide SELECT 51, ('{' || string_agg(i * 60000 || ':' || i % 7 + 1, ',
 CREATE INDEX wide_v ON wide USING matchcount (v sparsevec_ip_ops);
 INSERT INTO wide SELECT 100 + id, v FROM wide;
 SET enable_seqscan = off;
-SELECT id, v <#> '{7:1,999999993:1,60000:1}/1000000000' AS d FROM wide ORDER BY v <#> '{7:1,999999993:1,60000:1}/1000000000', id LIMIT 5;
-SELECT id, v <#> (SELECT v FROM wide WHERE id = 51) AS d FROM wide ORDER BY v <#> (SELECT v FROM wide WHERE id = 51), id LIMIT 3;
+SELECT v <#> '{7:1,999999993:1,60000:1}/1000000000' AS d FROM wide ORDER BY v <#> '{7:1,999999993:1,60000:1}/1000000000' LIMIT 5;
+SELECT v <#> (SELECT v FROM wide WHERE id = 51) AS d FROM wide ORDER BY v <#> (SELECT v FROM wide WHERE id = 51) LIMIT 3;
 
 -- an empty table, and one of zero vectors alone
 CREATE TABLE none (id integer, v sparsevec(3));
@@ -127,4 +141,4 @@ SELECT id, v <=> '{1:1}/3' AS d FROM none ORDER BY v <=> '{1:1}/3' LIMIT 3;
 SELECT live_rows, dead_rows FROM pgwarp_check('none_cosine', true);
 
 DROP TABLE items, queries, free, wide, none;
-DROP FUNCTION made_vector, set_plan, distances, compared, joined, plan_of;
+DROP FUNCTION made_vector, set_plan, distances, compared, joined, within, plan_of;

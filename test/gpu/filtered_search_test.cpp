@@ -17,7 +17,7 @@ std::vector<FilteredKind> device_kinds()
     std::vector<FilteredKind> kinds = filtered_kinds();
     std::erase_if(kinds, [](const FilteredKind& kind) {
         return kind.element == ElementType::bit || kind.element == ElementType::minhash_set ||
-               kind.element == ElementType::bag;
+               kind.element == ElementType::bag || kind.element == ElementType::sparse;
     });
     return kinds;
 }

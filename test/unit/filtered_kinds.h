@@ -13,6 +13,7 @@
 
 #include "bag_fixture.h"
 #include "filtered_fixture.h"
+#include "list_fixture.h"
 #include "part_fixture.h"
 #include "protocol/rungs.h"
 #include "text_fixture.h"
@@ -42,6 +43,10 @@ inline OwnedRows bags(std::size_t count, unsigned seed)
     for (Bag& bag : all) bag = random_bag(random, 12, 80);
     return rows_of_parts(all);
 }
+inline OwnedRows sparse_vectors(std::size_t count, unsigned seed)
+{
+    return random_lists(count, 12, 80, true, seed);
+}
 inline OwnedRows bag_queries(std::size_t count, unsigned seed)
 {
     std::mt19937_64 random(seed);
@@ -68,25 +73,28 @@ struct FilteredKind {
 
 inline std::vector<FilteredKind> filtered_kinds()
 {
-    return {FilteredKind{"exact", Method::exact, ElementType::float32, Metric::l2, vectors},
-            FilteredKind{"exact_product", Method::exact, ElementType::float32, Metric::inner_product, vectors},
-            FilteredKind{"exact_l1", Method::exact, ElementType::float32, Metric::l1, vectors},
-            FilteredKind{"exact_halves", Method::exact, ElementType::float16, Metric::l2, vectors, {}, false},
-            FilteredKind{"exact_bits", Method::exact, ElementType::bit, Metric::hamming, vectors},
-            FilteredKind{"graph", Method::graph, ElementType::float32, Metric::l2, vectors, {}, false},
-            FilteredKind{"graph_bits", Method::graph, ElementType::bit, Metric::hamming, vectors, {}, false},
-            FilteredKind{"graph_of_bits", Method::graph, ElementType::float32, Metric::l2, vectors,
-                         make_list({{"vectors", 2}}), false},
-            FilteredKind{"ivfadc", Method::ivfadc, ElementType::float32, Metric::l2, vectors,
-                         make_list({{"lists", 60}}), false},
-            FilteredKind{"ivfadc_codes", Method::ivfadc, ElementType::float32, Metric::l2, vectors,
-                         make_list({{"lists", 60}, {"refine", 0}}), false},
-            FilteredKind{"pqtree", Method::pqtree, ElementType::float32, Metric::l2, vectors, {}, false},
-            FilteredKind{"sets", Method::matchcount, ElementType::set, Metric::overlap, sets},
-            FilteredKind{"minhash", Method::matchcount, ElementType::minhash_set, Metric::set_jaccard, sets, {}, false},
-            FilteredKind{"hashes", Method::matchcount, ElementType::float32, Metric::l2, vectors, {}, false},
-            FilteredKind{"texts", Method::matchcount, ElementType::text, Metric::edit, texts},
-            FilteredKind{"bags", Method::matchcount, ElementType::bag, Metric::bm25, bags, {}, true, bag_queries}};
+    return {
+        FilteredKind{"exact", Method::exact, ElementType::float32, Metric::l2, vectors},
+        FilteredKind{"exact_product", Method::exact, ElementType::float32, Metric::inner_product, vectors},
+        FilteredKind{"exact_l1", Method::exact, ElementType::float32, Metric::l1, vectors},
+        FilteredKind{"exact_halves", Method::exact, ElementType::float16, Metric::l2, vectors, {}, false},
+        FilteredKind{"exact_bits", Method::exact, ElementType::bit, Metric::hamming, vectors},
+        FilteredKind{"graph", Method::graph, ElementType::float32, Metric::l2, vectors, {}, false},
+        FilteredKind{"graph_bits", Method::graph, ElementType::bit, Metric::hamming, vectors, {}, false},
+        FilteredKind{"graph_of_bits", Method::graph, ElementType::float32, Metric::l2, vectors,
+                     make_list({{"vectors", 2}}), false},
+        FilteredKind{"ivfadc", Method::ivfadc, ElementType::float32, Metric::l2, vectors, make_list({{"lists", 60}}),
+                     false},
+        FilteredKind{"ivfadc_codes", Method::ivfadc, ElementType::float32, Metric::l2, vectors,
+                     make_list({{"lists", 60}, {"refine", 0}}), false},
+        FilteredKind{"pqtree", Method::pqtree, ElementType::float32, Metric::l2, vectors, {}, false},
+        FilteredKind{"sets", Method::matchcount, ElementType::set, Metric::overlap, sets},
+        FilteredKind{"minhash", Method::matchcount, ElementType::minhash_set, Metric::set_jaccard, sets, {}, false},
+        FilteredKind{"hashes", Method::matchcount, ElementType::float32, Metric::l2, vectors, {}, false},
+        FilteredKind{"texts", Method::matchcount, ElementType::text, Metric::edit, texts},
+        FilteredKind{"bags", Method::matchcount, ElementType::bag, Metric::bm25, bags, {}, true, bag_queries},
+        FilteredKind{"sparse", Method::matchcount, ElementType::sparse, Metric::l2, sparse_vectors},
+        FilteredKind{"sparse_product", Method::matchcount, ElementType::sparse, Metric::inner_product, sparse_vectors}};
 }
 
 inline std::string name_of_kind(const testing::TestParamInfo<FilteredKind>& info)

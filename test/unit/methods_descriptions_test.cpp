@@ -60,8 +60,7 @@ OwnedRows rows_of(const Comparison& comparison)
     if (is_any_set(comparison.element)) return random_sets(rows, 10, width, 3);
     if (comparison.element == ElementType::bag) return random_bags(rows, 10, width, 3);
     if (comparison.element == ElementType::attribute_set) return random_attribute_sets(rows, 6, width, 3);
-    if (is_list(comparison.element))
-        return random_lists(rows, 10, width, comparison.element == ElementType::weighted_list, 3);
+    if (is_list(comparison.element)) return random_lists(rows, 10, width, has_weights(comparison.element), 3);
     const bool bits = comparison.element == ElementType::bit;
     std::vector<float> vectors = bits ? clustered_bits(rows, width * 32, 3) : random_rows(rows, width, 3);
     if (comparison.metric == Metric::cosine) normalise_rows(vectors, width);
@@ -86,7 +85,8 @@ const ArrayDescription* describe_array(const MethodDescription& method, const ch
 void expect_described(const MethodDescription& method, const Index& index)
 {
     const ParameterList options = index.builder->effective_options();
-    const ResultPromise promise = method.result_promise(options, index.shape.element, static_cast<Metric>(index.shape.metric));
+    const ResultPromise promise =
+        method.result_promise(options, index.shape.element, static_cast<Metric>(index.shape.metric));
     EXPECT_EQ(index.searcher->result_kind(), promise.kind);
     for (const ArrayShape& array : index.builder->arrays()) {
         const ArrayDescription* described = describe_array(method, array.name);

@@ -182,15 +182,15 @@ TEST_P(MatchcountSparse, RowsOfManySlicesAreAsDefined)
 {
     std::mt19937_64 random(2);
     for (const bool ties : {false, true}) {
-        std::vector<Sparse> vectors(50000);
-        for (Sparse& vector : vectors) vector = random_sparse(random, random() % 8 == 0 ? 60 : 12, 300, ties);
+        std::vector<Sparse> vectors(40000);
+        for (Sparse& vector : vectors) vector = random_sparse(random, random() % 8 == 0 ? 80 : 30, 300, ties);
         const OwnedRows rows = rows_of(vectors);
         const SparseIndex index(GetParam(), rows.view(), pool);
         ASSERT_NE(index.term(0).column, nullptr);
         ASSERT_EQ(index.term(299).column, nullptr);
         std::vector<std::uint64_t> dead((vectors.size() + 63) / 64);
         for (std::uint64_t& word : dead) word = random() & random() & random();
-        for (int i = 0; i < 12; ++i) {
+        for (int i = 0; i < 4; ++i) {
             const Sparse query = random_sparse(random, i % 4 == 0 ? 60 : 8, 300, ties);
             const OwnedRows asked = rows_of({query});
             const std::vector<RowResult> all = all_in_order(GetParam(), vectors, query, dead);
@@ -219,8 +219,7 @@ TEST_P(MatchcountSparse, ValuesOfEverySizeAreAsDefined)
             const OwnedRows asked = rows_of({query});
             const std::vector<RowResult> all = all_in_order(GetParam(), vectors, query);
             for (int j = 0; j < 6; ++j)
-                ASSERT_NO_FATAL_FAILURE(
-                    expect_right(index, view_of(asked.view(), 0), all, {}, random, caller_alone()))
+                ASSERT_NO_FATAL_FAILURE(expect_right(index, view_of(asked.view(), 0), all, {}, random, caller_alone()))
                     << factor;
         }
     }

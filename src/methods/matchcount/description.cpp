@@ -95,12 +95,9 @@ constexpr Comparison comparisons[] = {
 };
 
 constexpr ArrayDescription arrays[] = {
-    {array_list_offsets, ArrayRole::list_offsets},
-    {array_list_words, ArrayRole::list_words},
-    {array_list_weights, ArrayRole::list_weights},
-    {"hashes", ArrayRole::hashes},
-    {"signatures", ArrayRole::codes, true},
-    {array_vectors, ArrayRole::vectors, true},
+    {array_list_offsets, ArrayRole::list_offsets}, {array_list_words, ArrayRole::list_words},
+    {array_list_weights, ArrayRole::list_weights}, {"hashes", ArrayRole::hashes},
+    {"signatures", ArrayRole::codes, true},        {array_vectors, ArrayRole::vectors, true},
 };
 
 OptionFault refuse(const char* message, const char* hint)

@@ -52,8 +52,8 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
                                   : matchcount::make_vector_searcher(shape, options, arrays);
 }
 
-constexpr ElementSet lists = {ElementType::text, ElementType::set, ElementType::attribute_set, ElementType::minhash_set,
-                              ElementType::bag,  ElementType::sparse};
+constexpr ElementSet lists = {ElementType::text,        ElementType::set, ElementType::attribute_set,
+                              ElementType::minhash_set, ElementType::bag, ElementType::sparse};
 
 // Delta rows are indexed like the rows of the index.
 ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)

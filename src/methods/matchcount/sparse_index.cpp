@@ -78,8 +78,8 @@ void SparseIndex::write_values(std::size_t first, std::size_t last)
         const SparseView vector = row(static_cast<std::uint32_t>(i));
         const double factor = factors_.empty() ? 1 : factors_[i];
         std::size_t number = first;
-        auto at = static_cast<std::size_t>(
-            std::lower_bound(vector.indices, vector.indices + vector.count, first_word) - vector.indices);
+        auto at = static_cast<std::size_t>(std::lower_bound(vector.indices, vector.indices + vector.count, first_word) -
+                                           vector.indices);
         for (; at < vector.count && vector.indices[at] <= last_word; ++at) {
             number = lists_.number_from(number, vector.indices[at]);
             values[next[number - first]++] = vector.values[at] * factor;

@@ -17,7 +17,7 @@ namespace pgwarp::matchcount
 namespace
 {
 
-constexpr std::uint32_t rows_of_slice = 8192;  // the scores of a slice stay in the first cache
+constexpr std::uint32_t scored_rows = 8192;  // of a slice, whose scores stay in the first cache
 
 // Keeps the results among rows that are offered in any order.
 class SparseResults
@@ -54,7 +54,7 @@ class RangeSearch
 {
 public:
     RangeSearch(const SparseIndex& index, const SparseQuery& query, const SparseScore& score, SparseResults& results)
-        : index_(index), score_(score), results_(results), polls_(query.cancel), sums_(rows_of_slice)
+        : index_(index), score_(score), results_(results), polls_(query.cancel), sums_(scored_rows)
     {
         if (query.after.distance > before_all.distance) most_ = upper(score.most_score(query.after.distance));
     }
@@ -62,8 +62,8 @@ public:
     void run(std::uint32_t begin, std::uint32_t end)
     {
         skip_to(begin);
-        for (first_ = begin; first_ < end; first_ += rows_of_slice) {
-            count_ = std::min(rows_of_slice, end - first_);
+        for (first_ = begin; first_ < end; first_ += scored_rows) {
+            count_ = std::min(scored_rows, end - first_);
             add_up();
             offer_slice();
         }
@@ -169,17 +169,17 @@ void search_range(const SparseIndex& index, const SparseQuery& query, const Spar
 
 std::vector<RowResult> search_sparse(const SparseIndex& index, const SparseQuery& query, ThreadPool& pool)
 {
-    constexpr std::uint32_t least_rows = 2 * rows_of_slice;  // of a thread
+    constexpr std::uint32_t least_rows = 2 * scored_rows;  // of a thread
     if (query.k == 0) return {};
     const SparseScore score(index, query.vector);
     SparseResults results(index, query);
-    const std::size_t slices = (std::size_t{index.rows()} + rows_of_slice - 1) / rows_of_slice;
+    const std::size_t slices = (std::size_t{index.rows()} + scored_rows - 1) / scored_rows;
     const std::size_t pieces = std::clamp<std::size_t>(index.rows() / least_rows, 1, pool.threads());
     std::mutex mutex;
     pool.parallel_for(pieces, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t piece = begin; piece < end; ++piece) {
-            const auto first = static_cast<std::uint32_t>(slices * piece / pieces * rows_of_slice);
-            const std::size_t last = slices * (piece + 1) / pieces * rows_of_slice;
+            const auto first = static_cast<std::uint32_t>(slices * piece / pieces * scored_rows);
+            const std::size_t last = slices * (piece + 1) / pieces * scored_rows;
             SparseResults of_piece(index, query);
             search_range(index, query, score, first,
                          static_cast<std::uint32_t>(std::min<std::size_t>(last, index.rows())), of_piece);

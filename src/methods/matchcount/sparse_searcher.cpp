@@ -72,8 +72,7 @@ public:
     {
         results.assign(batch.count, {});
         if (batch.count < pool.threads()) {
-            for (std::size_t q = 0; q < batch.count; ++q)
-                results[q] = search_sparse(*index_, query_of(batch, q), pool);
+            for (std::size_t q = 0; q < batch.count; ++q) results[q] = search_sparse(*index_, query_of(batch, q), pool);
             return;
         }
         for_queries(batch, pool,

@@ -148,7 +148,8 @@ void begin_sending(Relation index, RowCollector* collector)
     if (!collector->build->begun) begin_engine_build(collector->build);
     collector->sink = open_row_sink(collector->build->token, collector->build->shape);
     collector->list = index_key_type(index).list;
-    collector->vector = static_cast<float*>(palloc(sizeof(float) * collector->build->shape.dimensions));
+    if (collector->list == nullptr)
+        collector->vector = static_cast<float*>(palloc(sizeof(float) * collector->build->shape.dimensions));
     MemoryContextSwitchTo(row);
 }
 

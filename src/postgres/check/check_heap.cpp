@@ -156,7 +156,8 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
     HeapCheck heap = {};
     heap.check = check;
     heap.heap_blocks = RelationGetNumberOfBlocks(table);
-    heap.space = static_cast<float*>(palloc(sizeof(float) * check->meta.shape.dimensions));
+    const IndexShape& shape = check->meta.shape;
+    if (!is_list(shape.element)) heap.space = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
     heap.row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp check row", ALLOCSET_DEFAULT_SIZES);
     heap.vector = vector_column(check->index);
     heap.codes = begin_code_check(check->index);

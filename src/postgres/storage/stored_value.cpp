@@ -69,8 +69,7 @@ RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_
         row.count = 1;
         row.offsets = space->offsets;
         row.words = reinterpret_cast<const uint32*>(stored);
-        if (has_weights(shape.element))
-            row.weights = reinterpret_cast<const float*>(row.words + words);
+        if (has_weights(shape.element)) row.weights = reinterpret_cast<const float*>(row.words + words);
     } else {
         const bool halves = shape.element == ElementType::float16;
         if (halves) decode_halves(shape, stored, space->vector);

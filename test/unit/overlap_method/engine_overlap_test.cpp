@@ -216,12 +216,14 @@ std::string kind_of_lists(const testing::TestParamInfo<Kind>& kind)
 {
     return kind.param.name;
 }
-const auto kinds = testing::Values(
-    Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
-    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
-    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
-    Kind{"attributes", ElementType::attribute_set, Metric::overlap},
-    Kind{"minhash", ElementType::minhash_set, Metric::set_jaccard}, Kind{"bm25", ElementType::bag, Metric::bm25});
+const auto kinds =
+    testing::Values(Kind{"plain", ElementType::list}, Kind{"weighted", ElementType::weighted_list},
+                    Kind{"text", ElementType::text, Metric::edit}, Kind{"overlap", ElementType::set, Metric::overlap},
+                    Kind{"jaccard", ElementType::set, Metric::set_jaccard},
+                    Kind{"attributes", ElementType::attribute_set, Metric::overlap},
+                    Kind{"minhash", ElementType::minhash_set, Metric::set_jaccard},
+                    Kind{"bm25", ElementType::bag, Metric::bm25}, Kind{"sparse", ElementType::sparse, Metric::l2},
+                    Kind{"sparse_product", ElementType::sparse, Metric::inner_product});
 INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, kinds, kind_of_lists);
 INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, kinds, kind_of_lists);
 

@@ -1,5 +1,5 @@
-// An index of lists, texts, sets, attributes or bags with its pages and logs, as a backend has them, and the answers of
-// a plain scan of its rows.
+// An index of lists, texts, sets, attributes, bags or sparse vectors with its pages and logs, as a backend has them,
+// and the answers of a plain scan of its rows.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bag_fixture.h"
+#include "numeric/sparse_distance.h"
 #include "overlap_method/overlap_client.h"
 #include "part_fixture.h"
 #include "text_fixture.h"
@@ -35,6 +36,7 @@ inline IndexShape shape_of(const Kind& kind, std::uint32_t words = 0)
     shape.method = Method::matchcount;
     shape.element = kind.element;
     shape.metric = static_cast<std::uint8_t>(kind.metric);
+    if (kind.element == ElementType::sparse) shape.dimensions = words;
     return shape;
 }
 
@@ -44,7 +46,7 @@ inline OwnedRows random_rows_of(const Kind& kind, std::size_t count, std::size_t
     if (is_any_set(kind.element)) return random_sets(count, most, range, seed);
     if (kind.element == ElementType::attribute_set) return random_attribute_sets(count, most, 9, seed);
     if (kind.element == ElementType::bag) return random_bags(count, most, range, seed);
-    return random_lists(count, most, range, kind.element == ElementType::weighted_list, seed);
+    return random_lists(count, most, range, has_weights(kind.element), seed);
 }
 
 inline OwnedRows random_queries_of(const Kind& kind, std::size_t count, std::size_t most, unsigned seed)
@@ -54,12 +56,19 @@ inline OwnedRows random_queries_of(const Kind& kind, std::size_t count, std::siz
     return random_rows_of(kind, count, most, seed);
 }
 
+inline SparseView elements_of(const RowView& rows, std::size_t row)
+{
+    return {rows.list(row).data(), rows.list_weights(row).data(), rows.list(row).size()};
+}
+
 inline double distance_of(const Kind& kind, const RowView& query, const RowView& rows, std::size_t row)
 {
     if (kind.element == ElementType::text) return plain_distance(text_of(query, 0), text_of(rows, row));
     if (kind.element == ElementType::attribute_set)
         return plain_overlap(query_of(query.list(0)), attributes_of(rows.list(row)));
     if (kind.element == ElementType::bag) return plain_bm25(weights_of(query.list(0)), bag_of(rows.list(row)));
+    if (kind.element == ElementType::sparse)
+        return sparse_distance(kind.metric, elements_of(query, 0), elements_of(rows, row));
     if (!is_any_set(kind.element)) return overlap_distance(query, 0, rows, row);
     const Set a = set_of(query.list(0));
     const Set b = set_of(rows.list(row));

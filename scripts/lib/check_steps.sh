@@ -66,6 +66,7 @@ check_format()
     counted_step "scripts, and what follows from descriptions" start_scripts
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
     counted_step "statements of the docs" perl "$root_dir/scripts/lib/check_statements.pl" "$root_dir"
+    counted_step "man page" perl "$root_dir/scripts/lib/check_man.pl" "$root_dir"
     counted_step "version" same_version
 }
 

@@ -84,10 +84,12 @@ install-engine: engine installdirs
 	$(INSTALL_PROGRAM) $(ENGINE_BUILD)/pgwarp-engine '$(DESTDIR)$(pkglibdir)/pgwarp-engine'
 	if [ -f $(ENGINE_BUILD)/cuda/pgwarp-cuda.so ]; then \
 		$(INSTALL_SHLIB) $(ENGINE_BUILD)/cuda/pgwarp-cuda.so '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so'; fi
+	$(MKDIR_P) '$(DESTDIR)$(mandir)/man1'
+	$(INSTALL_DATA) $(srcdir)/docs/man/pgwarp-engine.1 '$(DESTDIR)$(mandir)/man1/pgwarp-engine.1'
 uninstall: uninstall-engine
 .PHONY: uninstall-engine
 uninstall-engine:
-	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine' '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so'
+	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine' '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so' '$(DESTDIR)$(mandir)/man1/pgwarp-engine.1'
 clean: clean-engine
 .PHONY: clean-engine
 clean-engine:

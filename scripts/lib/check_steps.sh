@@ -66,6 +66,7 @@ check_format()
     counted_step "scripts, and what follows from descriptions" start_scripts
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
     counted_step "statements of the docs" perl "$root_dir/scripts/lib/check_statements.pl" "$root_dir"
+    counted_step "man page" perl "$root_dir/scripts/lib/check_man.pl" "$root_dir"
     counted_step "version" same_version
 }
 
@@ -291,6 +292,12 @@ check_regress()
     stop_cluster
 }
 
+# An older server's pgwarp, for the test that upgrades from it.
+stage_for_old_server()
+{
+    mkdir -p "$work/old" && pg_bin=$PG_OLD_PREFIX/bin work=$work/old stage_extension build/check $check_flags
+}
+
 # TAP tests make their own clusters, so they run as the account that may: run_tap OUTPUT_DIR
 run_tap()
 {
@@ -300,6 +307,7 @@ run_tap()
     mapfile -t files < <(own_part "${files[@]}")
     as_server env PATH="$pg_bin:$PATH" TMPDIR="$1/tmp" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
+        PGWARP_OLD_INSTALL="${PG_OLD_PREFIX:-}" PGWARP_OLD_DESTDIR="$([ -z "${PG_OLD_PREFIX:-}" ] || echo "$work/old/stage")" \
         PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$(pgxs_dir)/src/test/regress/pg_regress" \
         PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$(pgxs_dir)/src/test/perl" "${files[@]}"
 }

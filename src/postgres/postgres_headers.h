@@ -32,3 +32,13 @@ extern "C" {
 #include "varatt.h"
 #endif
 }
+
+// From 19 on scans of tables and indexes begin with flags, of which none is needed here, and the mode of a lock on a
+// page has a type.
+#if PG_VERSION_NUM >= 190000
+#define PGWARP_NO_SCAN_FLAGS , SO_NONE
+using BufferLock = BufferLockMode;
+#else
+#define PGWARP_NO_SCAN_FLAGS
+using BufferLock = int;
+#endif

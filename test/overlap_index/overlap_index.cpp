@@ -24,6 +24,7 @@ extern "C" {
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 }
 
 namespace pgwarp::test
@@ -60,7 +61,7 @@ IndexShape shape_of(Relation index)
     IndexShape shape = {};
     shape.method = access_method_of(index).method;
     FmgrInfo* element = index_getprocinfo(index, 1, element_support);
-    shape.element = static_cast<ElementType>(DatumGetInt32(FunctionCall1(element, PointerGetDatum(nullptr))));
+    shape.element = static_cast<ElementType>(DatumGetInt32(FunctionCall1(element, Datum{0})));
     shape.attribute_count = attribute_count;
     return shape;
 }
@@ -214,12 +215,12 @@ IndexAmRoutine* make_test_routine(Method method)
 
 PGWARP_FUNCTION(pgwarp_test_overlap_handler)
 {
-    PG_RETURN_POINTER(pgwarp::test::make_test_routine(pgwarp::test::overlap_method));
+    PGWARP_RETURN_ROUTINE(pgwarp::test::make_test_routine(pgwarp::test::overlap_method));
 }
 
 PGWARP_FUNCTION(pgwarp_test_encoded_overlap_handler)
 {
-    PG_RETURN_POINTER(pgwarp::test::make_test_routine(pgwarp::test::encoded_overlap_method));
+    PGWARP_RETURN_ROUTINE(pgwarp::test::make_test_routine(pgwarp::test::encoded_overlap_method));
 }
 
 PGWARP_FUNCTION(pgwarp_test_element_list)

@@ -1,5 +1,6 @@
 # Clusters for pgwarp's TAP tests: PostgreSQL::Test::Cluster with the extension found where scripts/check staged it.
 #   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
+#   PGWARP_OLD_DESTDIR         the same for nodes of another server than the one under test (install_path)
 #   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
 #   PGWARP_SEED                seed of random choices (unset: 1, and another one each time with PGWARP_TORTURE=full)
@@ -25,7 +26,8 @@ diag("PGWARP_SEED=$seed") if $full;
 sub configure
 {
 	my ($node, %settings) = @_;
-	$node->append_conf('postgresql.conf', staged_extension($ENV{PGWARP_DESTDIR})) if $ENV{PGWARP_DESTDIR};
+	my $destdir = $ENV{$node->install_path ? 'PGWARP_OLD_DESTDIR' : 'PGWARP_DESTDIR'};
+	$node->append_conf('postgresql.conf', staged_extension($node, $destdir)) if $destdir;
 	$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{PGWARP_WAL_CONSISTENCY};
 	$node->append_conf('postgresql.conf', "pgwarp.device = $ENV{PGWARP_DEVICE}") if $ENV{PGWARP_DEVICE};
 	# Where many tests run at once, an engine takes long to open the GPUs.
@@ -39,22 +41,19 @@ sub configure
 	return;
 }
 
-sub pg_config
+# The major version of a node's server, or of the one under test.
+sub server_major
 {
-	my ($what) = @_;
-	my $line = `pg_config --$what`;
-	chomp $line;
-	return $line;
+	my ($node) = @_;
+	return ($node ? $node->config_data('--version') : `pg_config --version`) =~ /(\d+)/ ? $1 : die 'no version';
 }
 
-sub server_major { return pg_config('version') =~ /(\d+)/ ? $1 : die 'no version' }
-
-# The setting by which the server finds an extension in a staging folder. Up to 17 it is Debian's own.
+# The setting by which a node finds an extension in a staging folder. Up to 17 it is Debian's own.
 sub staged_extension
 {
-	my ($destdir) = @_;
-	return "extension_destdir = '$destdir'" if server_major() < 18;
-	my ($share, $library) = (pg_config('sharedir'), pg_config('pkglibdir'));
+	my ($node, $destdir) = @_;
+	return "extension_destdir = '$destdir'" if server_major($node) < 18;
+	my ($share, $library) = ($node->config_data('--sharedir'), $node->config_data('--pkglibdir'));
 	return "extension_control_path = '$destdir$share:\$system'\ndynamic_library_path = '$destdir$library:\$libdir'";
 }
 

@@ -1,5 +1,6 @@
 # pg_dump and restore keep options, operator classes and INCLUDE; pg_upgrade takes indexes over as they are.
-#   PGWARP_OLD_INSTALL   prefix of an older PostgreSQL with pgwarp installed, to be upgraded from (unset: the one under test)
+#   PGWARP_OLD_INSTALL   prefix of an older PostgreSQL, to be upgraded from (unset: the one under test); pgwarp is installed
+#                        there, or staged in PGWARP_OLD_DESTDIR
 use strict;
 use warnings FATAL => 'all';
 
@@ -12,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Cwd;
 
-my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{PGWARP_OLD_INSTALL});
+my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{PGWARP_OLD_INSTALL} || undef);
 # Newer servers have checksums by default.
 $old->init(allows_streaming => 1, extra => ['--data-checksums']);
 configure($old, 'autovacuum' => 'off', 'jit' => 'off');

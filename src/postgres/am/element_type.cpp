@@ -62,9 +62,11 @@ bool element_by_output(Oid type, Oid metric_function, ElementType* element)
 // Whether this library implements the access method.
 bool is_own_method(Oid access_method)
 {
-    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
+    const IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
     const bool own = routine != nullptr && find_access_method(routine->amoptions) != nullptr;
-    if (routine != nullptr) pfree(routine);
+#if PG_VERSION_NUM < 190000
+    if (routine != nullptr) pfree(const_cast<IndexAmRoutine*>(routine));
+#endif
     return own;
 }
 
@@ -99,7 +101,7 @@ bool find_element_type(Oid type, ElementType* element)
     const Oid family = get_opclass_family(operator_class);
     const Oid function = get_opfamily_proc(family, base, base, element_support);
     if (OidIsValid(function)) {
-        *element = static_cast<ElementType>(DatumGetInt32(OidFunctionCall1(function, PointerGetDatum(nullptr))));
+        *element = static_cast<ElementType>(DatumGetInt32(OidFunctionCall1(function, Datum{0})));
         return is_vector(*element);
     }
     return element_by_output(base, get_opfamily_proc(family, base, base, metric_support), element);
@@ -120,7 +122,7 @@ ElementType index_element_type(Relation index)
     bool known = false;
     if (OidIsValid(index_getprocid(index, column, element_support))) {
         FmgrInfo* function = index_getprocinfo(index, column, element_support);
-        known = element_of_number(DatumGetInt32(FunctionCall1(function, PointerGetDatum(nullptr))), &element);
+        known = element_of_number(DatumGetInt32(FunctionCall1(function, Datum{0})), &element);
     } else if (is_bit_type(type)) {
         return ElementType::bit;
     } else {

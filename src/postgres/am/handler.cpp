@@ -62,10 +62,10 @@ IndexAmRoutine* make_routine(Method id)
 
 }  // namespace pgwarp
 
-#define PGWARP_HANDLER(name, number, on_device)                        \
-    PGWARP_FUNCTION(pgwarp_##name##_handler)                           \
-    {                                                                  \
-        PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::name)); \
+#define PGWARP_HANDLER(name, number, on_device)                            \
+    PGWARP_FUNCTION(pgwarp_##name##_handler)                               \
+    {                                                                      \
+        PGWARP_RETURN_ROUTINE(pgwarp::make_routine(pgwarp::Method::name)); \
     }
 PGWARP_METHODS(PGWARP_HANDLER)
 #undef PGWARP_HANDLER

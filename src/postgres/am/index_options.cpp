@@ -221,7 +221,7 @@ double recall_asked(Relation index)
 Metric index_metric(Relation index)
 {
     FmgrInfo* support = index_getprocinfo(index, static_cast<AttrNumber>(vector_column(index) + 1), metric_support);
-    return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, PointerGetDatum(nullptr))));
+    return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, Datum{0})));
 }
 
 namespace

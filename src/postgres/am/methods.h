@@ -23,6 +23,22 @@ const MethodCallbacks& callbacks_of(Method method);
 void add_access_method(const MethodDescription& description, const MethodCallbacks& callbacks);
 // The routine that a method's handler returns (handler.cpp).
 IndexAmRoutine* make_routine(Method method);
+// Returns a handler's result. Up to 18 the server copies and frees it; from 19 on it keeps the pointer, so each handler
+// makes one.
+#if PG_VERSION_NUM >= 190000
+#define PGWARP_RETURN_ROUTINE(made)                                         \
+    do {                                                                    \
+        static IndexAmRoutine* kept = nullptr;                              \
+        if (kept == nullptr) {                                              \
+            MemoryContext before = MemoryContextSwitchTo(TopMemoryContext); \
+            kept = (made);                                                  \
+            MemoryContextSwitchTo(before);                                  \
+        }                                                                   \
+        PG_RETURN_POINTER(kept);                                            \
+    } while (false)
+#else
+#define PGWARP_RETURN_ROUTINE(made) PG_RETURN_POINTER(made)
+#endif
 // The bodies of these callbacks, with the method (index_options.cpp, cost.cpp).
 bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
 void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,

@@ -88,7 +88,7 @@ bool is_own_index(Oid relation)
     const Oid access_method = created->rd_rel->relam;
     RelationClose(created);
     if (!is_index) return false;
-    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
+    const IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
     return routine != nullptr && find_access_method(routine->amoptions) != nullptr;
 }
 

@@ -13,6 +13,7 @@ extern "C" {
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
+#include "utils/wait_event.h"
 
 PGDLLEXPORT void pgwarp_build_worker(dsm_segment* segment, shm_toc* toc);
 }
@@ -86,7 +87,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     if (sorts.included != nullptr) {
         collector->included = begin_included_sort(index, maintenance_work_mem / shared->sorting, &coordinate);
     }
-    TableScanDesc scan = table_beginscan_parallel(heap, scan_of(shared));
+    TableScanDesc scan = table_beginscan_parallel(heap, scan_of(shared) PGWARP_NO_SCAN_FLAGS);
     const double tuples = table_index_build_scan(heap, index, info, true, progress, collect_row, collector, scan);
     const double indexed = collector->indexed;
     IncludedSort* included = collector->included;

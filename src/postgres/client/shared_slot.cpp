@@ -55,8 +55,11 @@ void init_incarnation(void* memory)
 void* attach_named(const char* name, Size bytes, void (*init)(void*))
 {
     bool found;
-#if PG_VERSION_NUM >= 170000
     // After the server's start the main segment has little room left.
+#if PG_VERSION_NUM >= 190000
+    const auto call = [](void* memory, void* init) { reinterpret_cast<void (*)(void*)>(init)(memory); };
+    if (IsUnderPostmaster) return GetNamedDSMSegment(name, bytes, call, &found, reinterpret_cast<void*>(init));
+#elif PG_VERSION_NUM >= 170000
     if (IsUnderPostmaster) return GetNamedDSMSegment(name, bytes, init, &found);
 #endif
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);

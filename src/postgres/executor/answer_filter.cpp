@@ -173,7 +173,7 @@ void decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* r
     const bool prefetches = may_prefetch(scan.heap);
     auto* near = static_cast<HeapPrefetch*>(palloc(sizeof(HeapPrefetch)));
     TupleTableSlot* slot = table_slot_create(scan.heap, nullptr);
-    IndexFetchTableData* fetch = table_index_fetch_begin(scan.heap);
+    IndexFetchTableData* fetch = table_index_fetch_begin(scan.heap PGWARP_NO_SCAN_FLAGS);
     if (prefetches) prefetch_pages(scan.heap, rows, Min(chunk, count), near);
     for (uint32 first = 0; first < count; first += chunk) {
         CHECK_FOR_INTERRUPTS();

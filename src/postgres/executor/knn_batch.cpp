@@ -47,7 +47,11 @@ Node* create_state(CustomScan*)
 void use_minimal_slot(KnnBatchState* state, EState* executor)
 {
     ::ScanState& scan = state->custom.ss;
+#if PG_VERSION_NUM >= 190000
+    ExecInitScanTupleSlot(executor, &scan, scan.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsMinimalTuple, 0);
+#else
     ExecInitScanTupleSlot(executor, &scan, scan.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsMinimalTuple);
+#endif
     scan.ps.subPlan = NIL;
     ExecAssignScanProjectionInfoWithVarno(&scan, INDEX_VAR);
     scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);

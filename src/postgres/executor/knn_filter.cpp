@@ -85,7 +85,11 @@ void use_child_slots(KnnFilterState* state, EState* executor)
     state->takes_slots = all_alike;
     state->names_rows = true;
     if (all_alike && kind != scan.ss_ScanTupleSlot->tts_ops) {
+#if PG_VERSION_NUM >= 190000
+        ExecInitScanTupleSlot(executor, &scan, ExecGetResultType(state->child), kind, 0);
+#else
         ExecInitScanTupleSlot(executor, &scan, ExecGetResultType(state->child), kind);
+#endif
         scan.ps.subPlan = NIL;
         ExecAssignScanProjectionInfoWithVarno(&scan, INDEX_VAR);
         scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);

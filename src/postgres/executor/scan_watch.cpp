@@ -65,11 +65,23 @@ WatchedScan* find_watched_scan(const PlanState* node)
     return found;
 }
 
+#if PG_VERSION_NUM >= 190000
+// Whether the statement changes the scanned table, as flags of its scans.
+uint32 read_only_hint(ScanState* scan)
+{
+    return ScanRelIsReadOnly(scan) ? SO_HINT_REL_READ_ONLY : SO_NONE;
+}
+#endif
+
 // Begin the scan as IndexNext() of nodeIndexscan.c does.
 void make_scan(IndexScanState* node, const LimitHint& hint)
 {
     if (node->iss_ScanDesc != nullptr) return;
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+    node->iss_ScanDesc = index_beginscan(node->ss.ss_currentRelation, node->iss_RelationDesc,
+                                         node->ss.ps.state->es_snapshot, node->iss_Instrument, node->iss_NumScanKeys,
+                                         node->iss_NumOrderByKeys, read_only_hint(&node->ss));
+#elif PG_VERSION_NUM >= 180000
     node->iss_ScanDesc =
         index_beginscan(node->ss.ss_currentRelation, node->iss_RelationDesc, node->ss.ps.state->es_snapshot,
                         &node->iss_Instrument, node->iss_NumScanKeys, node->iss_NumOrderByKeys);
@@ -90,7 +102,11 @@ void make_scan(IndexScanState* node, const LimitHint& hint)
 void make_only_scan(IndexOnlyScanState* node, const LimitHint& hint)
 {
     if (node->ioss_ScanDesc != nullptr) return;
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+    node->ioss_ScanDesc = index_beginscan(node->ss.ss_currentRelation, node->ioss_RelationDesc,
+                                          node->ss.ps.state->es_snapshot, node->ioss_Instrument, node->ioss_NumScanKeys,
+                                          node->ioss_NumOrderByKeys, read_only_hint(&node->ss));
+#elif PG_VERSION_NUM >= 180000
     node->ioss_ScanDesc =
         index_beginscan(node->ss.ss_currentRelation, node->ioss_RelationDesc, node->ss.ps.state->es_snapshot,
                         &node->ioss_Instrument, node->ioss_NumScanKeys, node->ioss_NumOrderByKeys);

@@ -12,6 +12,7 @@ extern "C" {
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
 }
 
 namespace pgwarp

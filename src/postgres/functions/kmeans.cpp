@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "funcapi.h"
+#include "utils/tuplestore.h"
 }
 
 namespace pgwarp

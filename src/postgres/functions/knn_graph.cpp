@@ -9,6 +9,7 @@ extern "C" {
 #include "executor/executor.h"
 #include "funcapi.h"
 #include "storage/predicate.h"
+#include "utils/tuplestore.h"
 }
 
 namespace pgwarp
@@ -122,7 +123,8 @@ GraphRun* begin_graph(FunctionCallInfo fcinfo, MemoryContext parent, TupleDesc r
     ItemPointerData last;
     ItemPointerSet(&first, range.first, FirstOffsetNumber);
     ItemPointerSet(&last, range.last, MaxOffsetNumber);
-    if (!run->ended) run->scan = table_beginscan_tidrange(heap, run->target->snapshot, &first, &last);
+    if (!run->ended)
+        run->scan = table_beginscan_tidrange(heap, run->target->snapshot, &first, &last PGWARP_NO_SCAN_FLAGS);
     MemoryContextSwitchTo(outer);
     return run;
 }

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "funcapi.h"
+#include "utils/tuplestore.h"
 }
 
 namespace pgwarp

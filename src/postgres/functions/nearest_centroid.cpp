@@ -34,7 +34,7 @@ const ElementLayout* layout_of(FunctionCallInfo fcinfo, Oid type)
 // Iterates over an array in place, without copying elements.
 struct ElementWalk {
     char* at;
-    const bits8* present;  // null when no element is NULL
+    const uint8* present;  // null when no element is NULL
     int next;
     int count;
 };

@@ -77,7 +77,7 @@ bool can_be_query(const RecallRun* run, TupleTableSlot* slot)
 
 TableScanDesc begin_table_scan(const SearchTarget* target)
 {
-    return table_beginscan(target->heap, target->snapshot, 0, nullptr);
+    return table_beginscan(target->heap, target->snapshot, 0, nullptr PGWARP_NO_SCAN_FLAGS);
 }
 
 // Draw visible rows, each with the same probability.

@@ -381,7 +381,12 @@ void add_batched_join(const JoinSides& sides, Path* child, Path* inner, const Kn
         return;
     }
     JoinCostWorkspace workspace;
+#if PG_VERSION_NUM >= 190000
+    initial_cost_nestloop(sides.root, &workspace, sides.type, PGS_NESTLOOP_PLAIN | PGS_CONSIDER_NONPARTIAL,
+                          &outer->path, inner, sides.extra);
+#else
     initial_cost_nestloop(sides.root, &workspace, sides.type, &outer->path, inner, sides.extra);
+#endif
     NestPath* join = create_nestloop_path(sides.root, sides.join, sides.type, &workspace, sides.extra, &outer->path,
                                           inner, sides.extra->restrictlist, outer->path.pathkeys, required);
     Path& path = join->jpath.path;

@@ -243,20 +243,33 @@ void rewrite_statement(PlannedStmt* statement, int cursor_options)
     rewrite_subplans(&rewriting, splits);
 }
 
-PlannedStmt* plan_as_before(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+// From 19 on a planner gets the state of EXPLAIN too.
+#if PG_VERSION_NUM >= 190000
+#define PGWARP_EXPLAIN_PARAMETER , ExplainState* explain
+#define PGWARP_EXPLAIN_ARGUMENT , explain
+#else
+#define PGWARP_EXPLAIN_PARAMETER
+#define PGWARP_EXPLAIN_ARGUMENT
+#endif
+
+PlannedStmt* plan_as_before(Query* query, const char* text, int cursor_options,
+                            ParamListInfo parameters PGWARP_EXPLAIN_PARAMETER)
 {
-    if (previous_planner != nullptr) return previous_planner(query, text, cursor_options, parameters);
-    return standard_planner(query, text, cursor_options, parameters);
+    if (previous_planner != nullptr) {
+        return previous_planner(query, text, cursor_options, parameters PGWARP_EXPLAIN_ARGUMENT);
+    }
+    return standard_planner(query, text, cursor_options, parameters PGWARP_EXPLAIN_ARGUMENT);
 }
 
-PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options,
+                            ParamListInfo parameters PGWARP_EXPLAIN_PARAMETER)
 {
     PlannedStmt* statement = nullptr;
     const bool before = knn_batch_plans_are_checked;
     knn_batch_plans_are_checked = true;
     PG_TRY();
     {
-        statement = plan_as_before(query, text, cursor_options, parameters);
+        statement = plan_as_before(query, text, cursor_options, parameters PGWARP_EXPLAIN_ARGUMENT);
     }
     PG_FINALLY();
     {

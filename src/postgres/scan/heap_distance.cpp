@@ -23,7 +23,7 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     leave_owner(scope);
     reader->estate = CreateExecutorState();
     reader->slot = table_slot_create(heap, nullptr);
-    reader->fetch = table_index_fetch_begin(heap);
+    reader->fetch = table_index_fetch_begin(heap PGWARP_NO_SCAN_FLAGS);
     reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp heap row", ALLOCSET_DEFAULT_SIZES);
     return reader;
 }

@@ -131,7 +131,13 @@ void reuse_page(Relation heap, IndexFetchTableData* fetch, BlockNumber block)
     }
     if (BufferIsValid(own->xs_cbuf)) ReleaseBuffer(own->xs_cbuf);
     own->xs_cbuf = seen->buffer;
-    heap_page_prune_opt(heap, own->xs_cbuf);  // as a fetch does when it comes to another page
+    // As a fetch does when it comes to another page.
+#if PG_VERSION_NUM >= 190000
+    own->xs_blk = block;
+    heap_page_prune_opt(heap, own->xs_cbuf, &own->xs_vmbuffer, false);
+#else
+    heap_page_prune_opt(heap, own->xs_cbuf);
+#endif
 }
 
 }  // namespace pgwarp

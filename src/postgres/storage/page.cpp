@@ -73,7 +73,7 @@ Buffer try_read_page(Relation index, BlockNumber block, PageKind kind, uint64 se
 {
     if (!block_exists(index, block)) return InvalidBuffer;
     const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-    LockBuffer(buffer, lock_mode);
+    LockBuffer(buffer, static_cast<BufferLock>(lock_mode));
     if (page_is(BufferGetPage(buffer), kind, segment_id, ordinal)) return buffer;
     UnlockReleaseBuffer(buffer);
     return InvalidBuffer;
@@ -84,7 +84,7 @@ Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segmen
 {
     if (!block_exists(index, block)) report_corruption(index, block, "the block lies past the end of the index");
     const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-    LockBuffer(buffer, lock_mode);
+    LockBuffer(buffer, static_cast<BufferLock>(lock_mode));
     check_page(index, buffer, kind, segment_id, ordinal);
     return buffer;
 }
@@ -126,7 +126,7 @@ Buffer read_frequent_page(Relation index, BlockNumber block, int lock_mode)
         buffer = ReadBuffer(index, block);
         if (place != nullptr) *place = buffer;
     }
-    LockBuffer(buffer, lock_mode);
+    LockBuffer(buffer, static_cast<BufferLock>(lock_mode));
     return buffer;
 }
 

@@ -48,7 +48,11 @@ uint32 form_pages(PlacedPageWriter* writer, BlockNumber block, uint32 ordinal, u
         // being written.
         PageSetLSN(page, now);
         writer->blocks[count] = block + count;
+#if PG_VERSION_NUM >= 190000
+        PageSetChecksum(page, writer->blocks[count]);
+#else
         PageSetChecksumInplace(page, writer->blocks[count]);
+#endif
         done += piece;
     }
     return count;

@@ -44,7 +44,7 @@ BEGIN
 	IF plan ~ 'Sort  |Sort\n' AND used !~ 'Incremental Sort' THEN RETURN E'a sort:\n' || plan; END IF;
 	answer := rows_of(statement);
 	PERFORM set_config('enable_seqscan', 'on', true);
-	IF answer IS NOT DISTINCT FROM truth THEN RETURN cardinality(truth) || ' rows'; END IF;
+	IF answer IS NOT DISTINCT FROM truth THEN RETURN coalesce(cardinality(truth), 0) || ' rows'; END IF;
 	RETURN E'another answer:\n' || array_to_string(truth, ' ') || E'\n' || array_to_string(answer, ' ') || E'\n' || plan;
 END $$;
 
@@ -187,6 +187,50 @@ EXPLAIN (COSTS OFF) SELECT id FROM parts ORDER BY v <-> '[1,2,3]', id LIMIT 5;
 RESET enable_seqscan;
 DROP TABLE parts;
 
+-- a bound of such an expression ends the scan, but for rows that are not a number, which are greater than all
+INSERT INTO forms VALUES
+	(11, 'SELECT SIM AS s FROM items WHERE COND ORDER BY DIST'),
+	(12, 'SELECT SIM AS s FROM items WHERE COND ORDER BY DIST LIMIT 20'),
+	(13, 'SELECT SIM AS s FROM items WHERE COND ORDER BY SIM DESC LIMIT 30'),
+	(14, 'SELECT SIM AS s FROM items WHERE COND ORDER BY SIM DESC NULLS LAST'),
+	(15, 'SELECT SIM AS s FROM items WHERE id % 2 = 0 AND COND AND kind < 5 ORDER BY SIM DESC NULLS LAST LIMIT 200'),
+	(16, 'SELECT SIM AS s FROM items WHERE COND AND DIST < 0.2 ORDER BY DIST LIMIT 200');
+CREATE FUNCTION all_bounds(similarity text, distance text, VARIADIC bounds text[]) RETURNS SETOF text LANGUAGE sql AS $$
+	WITH asked AS MATERIALIZED (SELECT form, b, compared(replace(replace(replace(form, 'COND', b), 'SIM', similarity), 'DIST', distance), 'KnnFilter.*While') AS answer
+		FROM forms, unnest(bounds) b WHERE number > 10)
+	SELECT similarity || ': ' || count(*) || ' forms, ' || sum(substring(answer FROM '^(\d+) rows$')::int) || ' rows' FROM asked
+	UNION ALL SELECT form || ' ' || b || ': ' || answer FROM asked WHERE answer !~ '^\d+ rows$'
+$$;
+SELECT all_bounds('1 - (v <=> ''[1,2,3]'')', 'v <=> ''[1,2,3]''', 'SIM > 0.9', '0.8 <= SIM', 'SIM >= 0.97', 'SIM > (SELECT 0.9::float8)', 'SIM > 2', 'SIM > -2', 'SIM > (SELECT NULL::float8)', 'SIM >= ''NaN''', 'SIM > ''NaN''');
+SELECT all_bounds('1 - cosine_distance(''[1,2,3]'', v)', 'v <=> ''[1,2,3]''', 'SIM > 0.9', 'SIM < 2 AND SIM > 0.5');
+SELECT all_bounds('1 - (v <=> ''[0,0,0]'')', 'v <=> ''[0,0,0]''', 'SIM > 0.9');
+SELECT all_bounds('1 - (h <=> ''[1,2,3]'')', 'h <=> ''[1,2,3]''', 'SIM > 0.9');
+SELECT all_bounds('(v <#> ''[1,2,3]'') * -1', 'v <#> ''[1,2,3]''', 'SIM > 30', 'SIM >= 30', '50 < SIM');
+SELECT all_bounds('inner_product(v, ''[1,2,3]'')', 'v <#> ''[1,2,3]''', 'SIM > 30', 'SIM >= 30', '50 < SIM', '-SIM < -30');
+SELECT all_bounds('1 - 2 * (v <-> ''[1,2,3]'')', 'v <-> ''[1,2,3]''', 'SIM > -7', '2 * (DIST) < 7', '2 * (DIST) <= 0');
+SELECT compared('SELECT a.id, n.s FROM asked a LEFT JOIN LATERAL (SELECT 1 - (i.v <=> a.v) AS s FROM items i WHERE 1 - (i.v <=> a.v) > 0.95 ORDER BY s DESC LIMIT 45) n ON true', 'KnnBatch.*KnnFilter.*While');
+SELECT compared('SELECT a.id, n.s FROM asked a LEFT JOIN LATERAL (SELECT i.v <=> a.v AS s FROM items i WHERE 1 - (i.v <=> a.v) > a.id / 5.0 ORDER BY s LIMIT 500) n ON true', 'KnnBatch.*KnnFilter.*While');
+CREATE FUNCTION rows_read(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
+		IF line ~ 'Index Scan' THEN RETURN substring(line FROM 'rows=(\d+)'); END IF;
+	END LOOP;
+	RETURN 'no index scan';
+END $$;
+SELECT count(*) AS near FROM items WHERE v <=> '[1,2,3]' < 0.1;
+SELECT rows_read('SELECT id FROM items WHERE 1 - (v <=> ''[1,2,3]'') > 0.9 ORDER BY v <=> ''[1,2,3]'' LIMIT 500') AS read;
+SELECT rows_read('SELECT id FROM items WHERE id < 0 AND 1 - (v <=> ''[1,2,3]'') > 0.9 ORDER BY 1 - (v <=> ''[1,2,3]'') DESC LIMIT 500') AS read;
+SELECT rows_read('SELECT id FROM items WHERE v IS NOT NULL AND inner_product(v, ''[1,2,3]'') > 45 ORDER BY v <#> ''[1,2,3]'' LIMIT 500') AS read;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id, 1 - (v <=> '[1,2,3]') AS similarity FROM items WHERE 1 - (v <=> '[1,2,3]') > 0.8 ORDER BY similarity DESC LIMIT 5;
+RESET enable_seqscan;
+-- behind a security barrier the bound comes after the view's own condition, and ends no scan
+CREATE VIEW some_items WITH (security_barrier) AS SELECT * FROM items WHERE id % 3 = 0;
+SELECT plan_of('SELECT id FROM some_items WHERE 1 - (v <=> ''[1,2,3]'') > 0.9 ORDER BY v <=> ''[1,2,3]'' LIMIT 5') ~ 'While' AS ends;
+DROP VIEW some_items;
+
 -- plans
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id, 1 - (v <=> '[1,2,3]') AS similarity FROM items ORDER BY similarity DESC LIMIT 5;
@@ -244,4 +288,4 @@ SELECT id FROM items ORDER BY v <-> '{1,2,3}'::real[] LIMIT 5;
 EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> ARRAY[1,2,3]::vector LIMIT 5;
 RESET enable_seqscan;
 DROP TABLE items, asked, forms;
-DROP FUNCTION plan_of, rows_of, compared, all_forms, in_order, parts_compared, written;
+DROP FUNCTION plan_of, rows_of, compared, all_forms, all_bounds, rows_read, in_order, parts_compared, written;

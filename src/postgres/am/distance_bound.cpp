@@ -135,12 +135,6 @@ bool commutes_with_itself(Oid of_operator)
     return get_commutator(of_operator) == of_operator;
 }
 
-bool is_known_before(PlannerInfo* root, Index relation, Node* expression)
-{
-    return !bms_is_member(static_cast<int>(relation), pull_varnos(root, expression)) &&
-           !contain_volatile_functions(expression) && !contain_subplans(expression);
-}
-
 // Returns the operator that orders the index: that for its key's type, or else a polymorphic one. Its right side may be
 // of another type than the key.
 Oid ordering_operator(const IndexOptInfo* index)
@@ -211,6 +205,23 @@ bool is_negative_form(const Node* expression, Oid of_operator)
 }
 
 }  // namespace
+
+bool is_known_before(PlannerInfo* root, Index relation, Node* expression)
+{
+    return !bms_is_member(static_cast<int>(relation), pull_varnos(root, expression)) &&
+           !contain_volatile_functions(expression) && !contain_subplans(expression);
+}
+
+bool is_negative_distance(const Node* expression, const Node* distance)
+{
+    if (!IsA(distance, OpExpr)) return false;
+    const auto* ordering = reinterpret_cast<const OpExpr*>(distance);
+    if (!is_negative_form(expression, get_opcode(ordering->opno))) return false;
+    List* arguments = reinterpret_cast<const FuncExpr*>(expression)->args;
+    if (equal(arguments, ordering->args)) return true;
+    List* swapped = list_make2(lsecond(arguments), linitial(arguments));
+    return commutes_with_itself(ordering->opno) && equal(swapped, ordering->args);
+}
 
 bool split_bound(const Expr* clause, UpperBound* bound)
 {

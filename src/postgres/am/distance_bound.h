@@ -30,6 +30,12 @@ double bound_as_double(Datum value, Oid type);
 // integer form. With a bound of the expression, also edit_distance(a, b, at_most) with a limit that is no less.
 bool is_same_distance(Node* expression, const Node* distance, Node* bound = nullptr);
 
+// Whether an expression always is the negative of `distance`: inner_product() where the index orders by that.
+bool is_negative_distance(const Node* expression, const Node* distance);
+
+// Whether an expression has the same value for all rows of the relation, and may be evaluated before it is read.
+bool is_known_before(PlannerInfo* root, Index relation, Node* expression);
+
 // Returns the ordering expression of the index, with the key on the left, that equals the bounded side of a clause;
 // null where there is none, or where its query or value are volatile or read the index's own relation.
 OpExpr* find_bounded_distance(PlannerInfo* root, const IndexOptInfo* index, const RestrictInfo* info);

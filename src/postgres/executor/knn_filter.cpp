@@ -2,11 +2,10 @@
 #include "postgres/executor/knn_filter.h"
 
 #include <cmath>
-#include <limits>
 
-#include "postgres/am/distance_bound.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/explain_keys.h"
+#include "postgres/executor/filter_bounds.h"
 #include "postgres/executor/held_rows.h"
 #include "postgres/executor/knn_bitmap.h"
 #include "postgres/executor/knn_filter_plan.h"
@@ -20,7 +19,6 @@ extern "C" {
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
 #if PG_VERSION_NUM >= 180000
@@ -35,19 +33,13 @@ namespace pgwarp
 namespace
 {
 
-// A value that the distance is compared with.
-struct Bound {
-    ExprState* value;
-    bool strict;
-};
-
 struct KnnFilterState {
     CustomScanState custom;
     PlanState* child;
     KnnBitmap* bitmap;  // null: any row may pass
     double pass_rate;   // of rows of the index
     double rate_among;  // of those in the bitmap
-    List* bounds;       // Bound
+    FilterBounds bounds;
     bool ends_at_null;  // no row passes whose key is NULL
     bool passes_all;    // the node only tells the scan which rows come first
     Leading leading;
@@ -119,13 +111,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     state->ends_at_null = plan.ends_at_null;
     state->passes_all = scan->methods == &knn_order_scan_methods;
     state->leading = plan.leading;
-    ListCell* cell;
-    foreach (cell, plan.bounds) {
-        auto* bound = static_cast<Bound*>(palloc0(sizeof(Bound)));
-        Expr* value = bound_value(static_cast<Node*>(lfirst(cell)), &bound->strict);
-        bound->value = ExecInitExpr(value, &node->ss.ps);
-        state->bounds = lappend(state->bounds, bound);
-    }
+    state->bounds = begin_filter_bounds(plan, &node->ss.ps);
     state->held.context = AllocSetContextCreate(executor->es_query_cxt, "KnnFilter", ALLOCSET_DEFAULT_SIZES);
 }
 
@@ -140,7 +126,7 @@ void let_flow(KnnFilterState* state)
     state->flows = true;
     state->scan.merges = false;
     // Without bounds, descriptions only tell which rows may go out before which held ones.
-    if (state->held.count == 0 && state->bounds == NIL && !state->ends_at_null) state->scan.described = false;
+    if (state->held.count == 0 && state->bounds.plain == NIL && !state->ends_at_null) state->scan.described = false;
 }
 
 // The child has no further row; return the held rows.
@@ -148,32 +134,6 @@ void end_rows(KnnFilterState* state)
 {
     state->ended = true;
     let_flow(state);
-}
-
-// Returns the largest distance that passes; NaN where the value is null.
-double evaluate_bound(KnnFilterState* state, const Bound& bound)
-{
-    bool is_null = false;
-    const Datum datum = ExecEvalExprSwitchContext(bound.value, state->custom.ss.ps.ps_ExprContext, &is_null);
-    if (is_null) return std::numeric_limits<double>::quiet_NaN();
-    const double value = bound_as_double(datum, exprType(reinterpret_cast<Node*>(bound.value->expr)));
-    return bound.strict && std::isfinite(value) ? std::nextafter(value, lowest) : value;
-}
-
-// Returns the least of the bounds; NaN when one of them is null.
-double find_bound(KnnFilterState* state)
-{
-    double least = std::numeric_limits<double>::infinity();
-    ListCell* cell;
-    foreach (cell, state->bounds) {
-        const double bound = evaluate_bound(state, *static_cast<Bound*>(lfirst(cell)));
-        if (std::isnan(bound) || std::isnan(least)) {
-            least = std::numeric_limits<double>::quiet_NaN();
-        } else {
-            least = Min(least, bound);
-        }
-    }
-    return least;
 }
 
 // Make the scan search among the rows of the bitmap.
@@ -194,9 +154,9 @@ void begin_rows(KnnFilterState* state)
         state->flows = true;
         return;
     }
-    state->bound = find_bound(state);
+    state->bound = find_bound(state->bounds, state->custom.ss.ps.ps_ExprContext);
     state->bounded = true;
-    state->scan.bounded = state->bounds != NIL;
+    state->scan.bounded = state->bounds.plain != NIL;
     state->scan.within = state->bound;
     state->wanted = limit_hint_rows(state->hint);
     state->flows = false;
@@ -217,13 +177,23 @@ bool is_beyond_bound(KnnFilterState* state)
 {
     const ScannedRow& row = state->scan.row;
     if (row.known && row.null_key) return state->ends_at_null;
-    if (state->bounds == NIL || !row.known || order_is_relaxed()) return false;
-    if (!state->bounded) state->bound = find_bound(state);
+    if (state->bounds.plain == NIL || !row.known || order_is_relaxed()) return false;
+    if (!state->bounded) state->bound = find_bound(state->bounds, state->custom.ss.ps.ps_ExprContext);
     state->bounded = true;
     if (std::isnan(state->bound)) return true;
     if (row.unordered) return false;
     if (std::isinf(row.value)) return row.value > state->bound;
     return row.value > state->bound + distance_rounding * Max(std::fabs(row.value), std::fabs(state->bound));
+}
+
+// The same for bounds of expressions around the distance.
+Beyond find_beyond_around(const KnnFilterState* state)
+{
+    const ScannedRow& row = state->scan.row;
+    if (state->bounds.around == NIL || !row.known || row.unordered || std::isinf(row.value) || order_is_relaxed())
+        return Beyond::no;
+    const double distance = row.value - distance_rounding * Max(1.0, std::fabs(row.value));
+    return find_beyond(state->bounds, state->custom.ss.ps.ps_ExprContext, distance);
 }
 
 // Replace the bounds of held rows by exact distances: rows of another search may come between them.
@@ -327,6 +297,10 @@ bool next_passing(KnnFilterState* state)
         end_rows(state);
         return false;
     }
+    const Beyond beyond = follows ? find_beyond_around(state) : Beyond::no;
+    if (beyond == Beyond::all) end_rows(state);
+    if (beyond == Beyond::distances) skip_placed_rows(state->scan.scan);
+    if (beyond != Beyond::no) return false;
     if (follows) follow_scan(state);
     ResetExprContext(context);
     show_child_row(state, row);
@@ -488,7 +462,7 @@ void limit_knn_filter(PlanState* node, LimitHint* hint)
     hint->filtered = true;
     hint->filter = &state->scan;
     if (has_knn_bitmap(node)) hint->partitions = nullptr;
-    if (state->bounds != NIL) hint->reading = Reading::some;
+    if (state->bounds.plain != NIL) hint->reading = Reading::some;
 }
 
 }  // namespace pgwarp

@@ -24,19 +24,23 @@ Integer* leading_private(const Leading& leading)
 
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
 {
+    List* kinds = static_cast<List*>(lthird(scan->custom_private));
+    const int first_around = list_length(scan->custom_exprs) - list_length(kinds);
     List* bounds = NIL;
-    ListCell* cell;
-    foreach (cell, scan->custom_exprs) {
-        if (IsA(lfirst(cell), OpExpr)) bounds = lappend(bounds, lfirst(cell));
+    for (int i = 0; i < first_around; ++i) {
+        void* condition = list_nth(scan->custom_exprs, i);
+        if (IsA(condition, OpExpr)) bounds = lappend(bounds, condition);
     }
     // A bound is NULL where the distance is.
     const int leading = intVal(lsecond(scan->custom_private));
     const bool has_bitmap = list_length(scan->custom_plans) > 1;
     return {bounds,
+            list_copy_tail(scan->custom_exprs, first_around),
+            kinds,
             scan->custom_exprs != NIL,
             floatVal(linitial(scan->custom_private)),
             has_bitmap ? static_cast<Plan*>(lsecond(scan->custom_plans)) : nullptr,
-            has_bitmap ? floatVal(lthird(scan->custom_private)) : 0,
+            has_bitmap ? floatVal(lfourth(scan->custom_private)) : 0,
             {(leading & nulls_lead) != 0, (leading & nans_lead) != 0}};
 }
 

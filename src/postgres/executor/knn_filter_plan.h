@@ -11,7 +11,9 @@ namespace pgwarp
 {
 
 struct KnnFilterPlan {
-    List* bounds;       // conditions that bound the distance; rows beyond do not pass
+    List* bounds;  // conditions that bound the distance; rows beyond do not pass
+    List* around;  // conditions that bound an expression around the distance (am/around_bound.h)
+    List* around_kinds;
     bool ends_at_null;  // no row passes whose key is NULL
     double pass_rate;   // share of the scan's rows within the bounds that passes
     Plan* bitmap;       // of the rows that may pass; null: there is none

@@ -1,15 +1,11 @@
-// Follows the expression of a sort key inwards to the distance.
-//
-// Every step is a function that keeps or reverses the order of its argument. Rounding keeps it too: a larger exact
-// result never rounds to a smaller number. So values may become equal, whose order nobody asked for, but none
-// overtakes another. The steps take NULL to NULL and NaN to NaN. Both sort after all numbers, ascending, so where an
-// expression reverses the order they come on the other side: the scan is told (scan/limit_hint.h).
+// Follows the expression of a sort key inwards to the distance. NULL and NaN sort after all numbers, ascending, so
+// where an expression reverses the order they come on the other side: the scan is told (scan/limit_hint.h).
 #include "postgres/planner/distance_order.h"
 
-#include <cmath>
-
+#include "postgres/am/around_bound.h"
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
+#include "postgres/am/distance_steps.h"
 #include "postgres/am/index_columns.h"
 #include "postgres/am/index_options.h"
 
@@ -17,10 +13,8 @@ extern "C" {
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/pg_attribute.h"
-#include "catalog/pg_type.h"
 #include "optimizer/paths.h"
 #include "parser/parsetree.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -30,87 +24,6 @@ namespace pgwarp
 
 namespace
 {
-
-enum class Direction : uint8 { none, kept, reversed };
-
-// A step inwards: the argument that the distance is in.
-struct Step {
-    Node* argument;
-    Direction direction;
-};
-
-constexpr Step no_step = {nullptr, Direction::none};
-
-// Reads a constant by which a distance may be shifted or scaled: a finite number but zero. Users write `+ 0` to keep an
-// index from being used.
-bool read_number(const Node* node, double* number)
-{
-    if (!IsA(node, Const)) return false;
-    const auto* constant = reinterpret_cast<const Const*>(node);
-    if (constant->consttype != FLOAT8OID || constant->constisnull) return false;
-    *number = DatumGetFloat8(constant->constvalue);
-    return std::isfinite(*number) && *number != 0;
-}
-
-Direction direction_of(bool rises)
-{
-    return rises ? Direction::kept : Direction::reversed;
-}
-
-Step step_of_arithmetic(Oid function, Node* left, Node* right)
-{
-    double number = 0;
-    const bool constant_left = read_number(left, &number);
-    if (!constant_left && !read_number(right, &number)) return no_step;
-    Node* argument = constant_left ? right : left;
-    switch (function) {
-        case F_FLOAT8PL:
-            return {argument, Direction::kept};
-        case F_FLOAT8MI:
-            return {argument, direction_of(!constant_left)};
-        case F_FLOAT8MUL:
-            return {argument, direction_of(number > 0)};
-        case F_FLOAT8DIV:
-            return constant_left ? no_step : Step{argument, direction_of(number > 0)};
-        default:
-            return no_step;
-    }
-}
-
-// Also casts and rounding, to a fixed number of digits.
-Step step_of_function(Oid function, const List* arguments)
-{
-    auto* first = static_cast<Node*>(linitial(arguments));
-    if (list_length(arguments) == 2) {
-        auto* second = static_cast<Node*>(lsecond(arguments));
-        const bool rounds = function == F_ROUND_NUMERIC_INT4 && IsA(second, Const);
-        return rounds ? Step{first, Direction::kept} : step_of_arithmetic(function, first, second);
-    }
-    if (list_length(arguments) != 1) return no_step;
-    switch (function) {
-        case F_FLOAT8UM:
-            return {first, Direction::reversed};
-        case F_FLOAT8UP:
-        case F_FLOAT4_FLOAT8:
-        case F_NUMERIC_FLOAT8:
-        case F_ROUND_FLOAT8:
-            return {first, Direction::kept};
-        default:
-            return no_step;
-    }
-}
-
-Step next_step(const Node* expression)
-{
-    if (IsA(expression, OpExpr)) {
-        const auto* operation = reinterpret_cast<const OpExpr*>(expression);
-        const Oid function = OidIsValid(operation->opfuncid) ? operation->opfuncid : get_opcode(operation->opno);
-        return step_of_function(function, operation->args);
-    }
-    if (!IsA(expression, FuncExpr)) return no_step;
-    const auto* call = reinterpret_cast<const FuncExpr*>(expression);
-    return call->args != NIL ? step_of_function(call->funcid, call->args) : no_step;
-}
 
 // The sort order of a key.
 bool is_descending(const PathKey* key)
@@ -133,7 +46,7 @@ DistanceOrder order_by(PlannerInfo* root, const IndexOptInfo* index, const PathK
             if (reversed != negative) return {distance, false, true, key->pk_nulls_first};
             return {distance, by_distance && !negative, false, key->pk_nulls_first};
         }
-        const Step step = next_step(expression);
+        const DistanceStep step = step_inwards(expression);
         if (step.direction == Direction::reversed) reversed = !reversed;
         expression = step.argument;
         by_distance = false;
@@ -199,7 +112,8 @@ bool is_never_null(PlannerInfo* root, const IndexOptInfo* index, const OpExpr* d
     ListCell* cell;
     foreach (cell, index->rel->baserestrictinfo) {
         const auto* clause = lfirst_node(RestrictInfo, cell);
-        if (is_key_not_null(clause, expression) || bounds_distance(root, index->rel->relid, clause, expression))
+        if (is_key_not_null(clause, expression) || bounds_distance(root, index->rel->relid, clause, expression) ||
+            find_around_bound(root, index->rel->relid, clause, expression).found)
             return true;
     }
     return is_declared_not_null(root, index);

@@ -1,6 +1,7 @@
 // The planner's side of KnnFilter: puts it in place of each ordered path of a pgwarp index that has a filter.
 #include "postgres/planner/knn_filter_path.h"
 
+#include "postgres/am/around_bound.h"
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
 #include "postgres/am/index_options.h"
@@ -49,6 +50,13 @@ bool drops_last_rows(PlannerInfo* root, const RelOptInfo* rel, const RestrictInf
 bool may_end_scan(PlannerInfo* root, RelOptInfo* rel, RestrictInfo* info, const Node* distance)
 {
     return drops_last_rows(root, rel, info, distance) && restriction_is_securely_promotable(info, rel);
+}
+
+// The same for a bound of an expression around the distance, which ends the rows that have one.
+AroundBound around_bound(PlannerInfo* root, RelOptInfo* rel, RestrictInfo* info, const Node* distance)
+{
+    const AroundBound bound = find_around_bound(root, rel->relid, info, distance);
+    return bound.found && restriction_is_securely_promotable(info, rel) ? bound : AroundBound{};
 }
 
 Node* distance_of(const IndexPath* path)
@@ -162,11 +170,14 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
                              const KeyOrder& order)
 {
     List* bounds = NIL;
+    List* around = NIL;
     List* others = NIL;
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
-        if (!drops_last_rows(root, rel, clause, distance_of(path))) {
+        if (around_bound(root, rel, clause, distance_of(path)).found) {
+            around = lappend(around, clause);
+        } else if (!drops_last_rows(root, rel, clause, distance_of(path))) {
             others = lappend(others, clause);
         } else if (bounds_distance(root, rel->relid, clause, distance_of(path)) &&
                    may_end_scan(root, rel, clause, distance_of(path))) {
@@ -179,6 +190,7 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
         if (within < 1) within = Min(within, usual_within);
         search = Min(search, round_trip_cost + search * bounded_search);
     }
+    within *= clauselist_selectivity(root, around, 0, JOIN_INNER, nullptr);
     const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
     IndexPath* scan = without_filter(root, path, clauses);
     if (!order.own) scan->path.pathkeys = list_make1(make_own_key(path->indexinfo, order.distance));
@@ -243,6 +255,8 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
     const auto* index = reinterpret_cast<const IndexPath*>(scan_path(path));
     List* filters = NIL;
     List* bounds = NIL;
+    List* around = NIL;
+    List* kinds = NIL;
     ListCell* cell;
     foreach (cell, clauses) {
         auto* clause = lfirst_node(RestrictInfo, cell);
@@ -251,8 +265,13 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
             continue;
         filters = lappend(filters, clause->clause);
         if (may_end_scan(root, rel, clause, distance_of(index))) bounds = lappend(bounds, clause->clause);
+        const AroundBound bound = around_bound(root, rel, clause, distance_of(index));
+        if (!bound.found) continue;
+        around = lappend(around, clause->clause);
+        kinds = lappend_int(kinds, around_bound_private(bound));
     }
-    List* settings = list_make2(linitial(path->custom_private), lfourth(path->custom_private));
+    bounds = list_concat(bounds, around);
+    List* settings = list_make3(linitial(path->custom_private), lfourth(path->custom_private), kinds);
     const bool has_bitmap = list_length(plans) > 1;
     if (has_bitmap) settings = lappend(settings, list_nth(path->custom_private, 4));
     const bool filtered = filters != NIL || has_bitmap;

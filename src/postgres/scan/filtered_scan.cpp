@@ -191,4 +191,12 @@ bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
     return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
 }
 
+void skip_placed_rows(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    now.batch.next = now.batch.ready = now.batch.count;
+    now.held.count = 0;
+    now.exhausted = true;
+}
+
 }  // namespace pgwarp

@@ -64,4 +64,7 @@ uint32 first_wanted(const LimitHint& hint);
 // the row.
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance);
 
+// Makes the scan offer no further row that has a distance.
+void skip_placed_rows(IndexScanDesc scan);
+
 }  // namespace pgwarp

@@ -132,6 +132,19 @@ struct MethodForm {
     const char* options;  // of CREATE INDEX
 };
 
+// Access methods of pgvector, in whose place methods serve under the same names and options (postgres/am/aliases.h).
+enum class MethodAlias { hnsw, ivfflat };
+
+// An alias whose indexes of rows of these elements the method serves.
+struct AliasService {
+    MethodAlias alias;
+    ElementSet elements;
+    // Sets options of the method by those that the alias was given; null: these say nothing to the method.
+    void (*map_options)(const ParameterList& given, ParameterList* options) = nullptr;
+    // The search parameter that the alias's setting of an effort sets; null: that says nothing to the method.
+    const char* effort = nullptr;
+};
+
 struct MethodDescription {
     Method method;
     const char* name;
@@ -141,6 +154,7 @@ struct MethodDescription {
     std::span<const Comparison> comparisons;
     std::span<const ArrayDescription> arrays;
     std::span<const MethodForm> forms;
+    std::span<const AliasService> aliases = {};
 
     // Checks options that are each within their range. column.dimensions is 0 where the column is not known.
     OptionFault (*check_options)(const ParameterList& options, const IndexShape& column);

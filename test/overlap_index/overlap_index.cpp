@@ -45,8 +45,7 @@ template <const MethodDescription& description>
 void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
                    Selectivity* selectivity, double* correlation, double* pages)
 {
-    estimate_method_cost(description, root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
-                         pages);
+    estimate_search_cost(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
 }
 
 [[maybe_unused]] const bool added = [] {

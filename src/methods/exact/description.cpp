@@ -19,6 +19,9 @@ constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}
 
 constexpr MethodForm forms[] = {{"half", "vectors = half"}};
 
+// Bits have no inverted lists here. An index of pgvector's misses no row of theirs with as many probes as lists.
+constexpr AliasService aliases[] = {{MethodAlias::ivfflat, {ElementType::bit}}};
+
 ResultPromise promise_results(const ParameterList&, ElementType, Metric metric)
 {
     return promise_of_vectors(metric == Metric::cosine);
@@ -40,6 +43,7 @@ constexpr MethodDescription exact_description = {
     .comparisons = dense_comparisons,
     .arrays = arrays,
     .forms = forms,
+    .aliases = aliases,
     .check_options = check_form_of_bits,
     .result_promise = promise_results,
     .compared_rows = compare_all_rows,

@@ -97,6 +97,20 @@ constexpr ArrayDescription arrays[] = {
 
 constexpr MethodForm forms[] = {{"degree64", "degree = 64"}, {"half", "vectors = half"}, {"bits", "vectors = bits"}};
 
+// An hnsw index has up to 2 m neighbours of a row in its bottom layer. With its defaults, degree and build_degree get
+// the defaults of graph, 32 and 48.
+void map_hnsw_options(const ParameterList& given, ParameterList* own)
+{
+    const std::int64_t degree = std::min<std::int64_t>(2 * given.get("m", 0), most_degree);
+    const std::int64_t candidates = given.get("ef_construction", 0) * 3 / 4;
+    own->set("degree", degree);
+    own->set("build_degree", std::clamp<std::int64_t>(candidates, degree, most_degree));
+}
+
+constexpr AliasService aliases[] = {
+    {MethodAlias::hnsw, {ElementType::float32, ElementType::float16, ElementType::bit}, map_hnsw_options, "ef_search"},
+};
+
 GraphVectors vectors_of(const ParameterList& given)
 {
     return static_cast<GraphVectors>(given.get("vectors", 0));
@@ -157,6 +171,7 @@ constexpr MethodDescription graph_description = {
     .comparisons = dense_comparisons,
     .arrays = arrays,
     .forms = forms,
+    .aliases = aliases,
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_neighbours,

@@ -59,6 +59,18 @@ constexpr ArrayDescription arrays[] = {
 
 constexpr MethodForm forms[] = {{"half", "codes = half"}, {"int8", "codes = int8"}};
 
+// The plain inverted file: with as many probes as lists it misses no row.
+void map_ivfflat_options(const ParameterList& given, ParameterList* own)
+{
+    own->set("lists", given.get("lists", 0));
+    own->set("codes", static_cast<int>(IvfCodes::half));
+    own->set("refine", static_cast<int>(IvfRefine::none));
+}
+
+constexpr AliasService aliases[] = {
+    {MethodAlias::ivfflat, {ElementType::float32, ElementType::float16}, map_ivfflat_options, "probes"},
+};
+
 OptionFault check_options(const ParameterList& given, const IndexShape& column)
 {
     OptionFault fault;
@@ -103,6 +115,7 @@ constexpr MethodDescription ivfadc_description = {
     .comparisons = product_comparisons,
     .arrays = arrays,
     .forms = forms,
+    .aliases = aliases,
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_lists_and_codes,

@@ -94,6 +94,8 @@ constexpr Comparison comparisons[] = {
     {ElementType::sparse, Metric::l1},
 };
 
+constexpr AliasService aliases[] = {{MethodAlias::hnsw, {ElementType::sparse}}};
+
 constexpr ArrayDescription arrays[] = {
     {array_list_offsets, ArrayRole::list_offsets}, {array_list_words, ArrayRole::list_words},
     {array_list_weights, ArrayRole::list_weights}, {"hashes", ArrayRole::hashes},
@@ -199,6 +201,7 @@ constexpr MethodDescription matchcount_description = {
     .comparisons = comparisons,
     .arrays = arrays,
     .forms = {},
+    .aliases = aliases,
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_rows,

@@ -13,8 +13,10 @@
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
+#include "postgres/am/methods.h"
 #include "postgres/am/set_cost.h"
 #include "postgres/client/connection.h"
+#include "postgres/storage/pgvector_page.h"
 #include "postgres/types/any_vector.h"
 #include "protocol/calibration.h"
 
@@ -141,14 +143,14 @@ double compared_width(Relation index, const IndexOptInfo* info)
 // The cost of the search for `found` rows, which comes before the first row. A search compares more rows when it has to
 // find more, or when a smaller share of them passes its keys; all of them for very many; and no others than those that
 // pass where these are few. Approximate results are ranked by rows of the table.
-Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found, double keyed)
+Cost search_cost(PlannerInfo* root, const IndexPath* path, double found, double keyed)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
+    const MethodDescription& method = access_method_of(index);
     const double rows = Max(1.0, path->indexinfo->tuples);
     const Cost row_cost = compare_cost(compared_width(index, path->indexinfo));
     const ElementType element = index_element_type(index);
-    const SearchCostInput input = {element, rows, index_stored_options(method, index),
-                                   method_settings(method, element)};
+    const SearchCostInput input = {element, rows, index_stored_options(method, index), index_settings(index, element)};
     const ResultPromise promise = method.result_promise(input.options, element, index_metric(index));
     const bool searches_all = found > exact_from;
     const Cost candidates = is_of_sets(element) && !method.complete.has(element) && !searches_all
@@ -164,6 +166,16 @@ Cost search_cost(PlannerInfo* root, const MethodDescription& method, const Index
     const auto wanted = static_cast<uint32>(Min(found, static_cast<double>(max_k)));
     const double ranked = Min(rows, static_cast<double>(search_width(promise, wanted)));
     return round_trip_cost + searching + fetch_cost(root, path, ranked) + ranked * row_operators * cpu_operator_cost;
+}
+
+// Whether the index has pages of this library: one of an alias may be pgvector's own, from before packages were
+// exchanged.
+bool is_own_file(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool own = find_alias(index) == nullptr || !is_file_of_pgvector(index);
+    index_close(index, NoLock);
+    return own;
 }
 
 }  // namespace
@@ -201,14 +213,13 @@ PartCost cost_among_rows(PlannerInfo* root, const IndexPath* path, double share,
     passing = Min(rows, Max(1.0, passing));
     const Taken taken = taken_rows(root, passing);
     const double fetched = Max(1.0, taken.rows * rows / passing);
-    const Cost search = search_cost(root, *find_access_method(path->indexinfo), path, fetched, share);
+    const Cost search = search_cost(root, path, fetched, share);
     const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost);
     return {search, (fetch_cost(root, path, fetched) + handing_on) / taken.share, fetched / taken.share};
 }
 
-void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
-                          Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
-                          double* pages)
+void estimate_search_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
+                          Selectivity* selectivity, double* correlation, double* pages)
 {
     // PostgreSQL checks the conditions of an index path for parallel safety, but not its ORDER BY expression:
     // workers of a parallel plan have no value of an outer row.
@@ -220,7 +231,8 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
     *correlation = 0;
     *pages = path->indexinfo->pages;
     // An index without a page is being built: a function that its expression calls reads the table.
-    if (list_length(path->indexorderbys) != 1 || path->indexinfo->pages == 0 || !engine_available()) {
+    if (list_length(path->indexorderbys) != 1 || path->indexinfo->pages == 0 || !engine_available() ||
+        !is_own_file(path->indexinfo)) {
         forbid(path, startup_cost, total_cost);
         return;
     }
@@ -228,7 +240,7 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
     const double passing = Min(with_keys, Max(1.0, path->path.rows));
     const Taken taken = taken_rows(root, passing);
     const double fetched = Max(1.0, Min(with_keys, taken.rows / pass_rate(root, path, keyed)));
-    *startup_cost = search_cost(root, method, path, fetched, keyed);
+    *startup_cost = search_cost(root, path, fetched, keyed);
     // PostgreSQL itself adds the cost of fetching all rows of the path, so that cost is subtracted.
     const Cost reading = fetch_cost(root, path, fetched) / taken.share - fetch_cost(root, path, with_keys);
     const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost) / taken.share;

@@ -117,6 +117,11 @@ static void refuse_key(Relation index)
 ElementType index_element_type(Relation index)
 {
     ElementType element = ElementType::float32;
+    if (find_alias(index) != nullptr) {
+        Metric metric = Metric::l2;
+        read_class_kind(index, &element, &metric);
+        return element;
+    }
     const Oid type = vector_type(index);
     const auto column = static_cast<AttrNumber>(vector_column(index) + 1);
     bool known = false;

@@ -39,9 +39,8 @@ void set_capabilities(IndexAmRoutine* routine)
 
 }  // namespace
 
-IndexAmRoutine* make_routine(Method id)
+static IndexAmRoutine* make_routine(const MethodCallbacks& callbacks)
 {
-    const MethodCallbacks& callbacks = callbacks_of(id);
     IndexAmRoutine* routine = makeNode(IndexAmRoutine);
     set_capabilities(routine);
     routine->ambuild = build_index;
@@ -60,6 +59,23 @@ IndexAmRoutine* make_routine(Method id)
     return routine;
 }
 
+IndexAmRoutine* make_routine(Method id)
+{
+    return make_routine(callbacks_of(id));
+}
+
+// As pgvector's own access methods: one column, without others to filter by.
+static IndexAmRoutine* make_alias_routine(MethodAlias number)
+{
+    IndexAmRoutine* routine = make_routine(callbacks_of(number));
+    routine->amsupport = find_alias(routine->amoptions)->support_functions;
+    routine->amcanmulticol = false;
+    routine->amcaninclude = false;
+    routine->amvalidate = validate_alias_class;
+    routine->ambuildphasename = number == MethodAlias::hnsw ? hnsw_phase_name : ivfflat_phase_name;
+    return routine;
+}
+
 }  // namespace pgwarp
 
 #define PGWARP_HANDLER(name, number, on_device)                            \
@@ -69,6 +85,17 @@ IndexAmRoutine* make_routine(Method id)
     }
 PGWARP_METHODS(PGWARP_HANDLER)
 #undef PGWARP_HANDLER
+
+// The handlers of the aliases, which vector.so calls.
+PGWARP_FUNCTION(pgwarp_hnsw_handler)
+{
+    PG_RETURN_POINTER(pgwarp::make_alias_routine(pgwarp::MethodAlias::hnsw));
+}
+
+PGWARP_FUNCTION(pgwarp_ivfflat_handler)
+{
+    PG_RETURN_POINTER(pgwarp::make_alias_routine(pgwarp::MethodAlias::ivfflat));
+}
 
 // Support function 1 of the operator classes returns the metric.
 PGWARP_FUNCTION(pgwarp_metric_l2)

@@ -37,7 +37,24 @@ struct StoredOptions {
 
 constexpr const char* recall_option = "recall";
 
-relopt_kind option_kinds[16];  // by Method; 0 = not registered yet
+// The options of an access method in SQL: a method's, or an alias's.
+struct OptionSet {
+    std::span<const ValueDescription> options;
+    bool has_recall;    // beside these
+    relopt_kind* kind;  // 0 = not registered yet
+};
+
+OptionSet options_of(const MethodDescription& method)
+{
+    static relopt_kind kinds[16];  // by Method
+    return {method.options, !is_complete(method), &kinds[static_cast<int>(method.method)]};
+}
+
+OptionSet options_of(const Alias& alias)
+{
+    static relopt_kind kinds[4];  // by MethodAlias
+    return {alias.options, false, &kinds[static_cast<int>(alias.number)]};
+}
 
 // The choices of an option as PostgreSQL needs them, allocated for the life of the process.
 relopt_enum_elt_def* make_choices(const ValueDescription& option)
@@ -69,14 +86,14 @@ const char* list_choices(const ValueDescription& option)
     return text.data;
 }
 
-// Registers the method's options with PostgreSQL, once in a process.
-relopt_kind register_options(const MethodDescription& method)
+// Registers the options with PostgreSQL, once in a process.
+relopt_kind register_options(const OptionSet& set)
 {
-    relopt_kind& kind = option_kinds[static_cast<int>(method.method)];
+    relopt_kind& kind = *set.kind;
     if (kind != 0) return kind;
     kind = add_reloption_kind();
-    Assert(method.options.size() <= most_options);
-    for (const ValueDescription& option : method.options) {
+    Assert(set.options.size() <= most_options);
+    for (const ValueDescription& option : set.options) {
         switch (option.kind) {
             case ValueKind::integer:
                 add_int_reloption(kind, option.name, option.help, option.default_value, option.minimum, option.maximum,
@@ -95,7 +112,7 @@ relopt_kind register_options(const MethodDescription& method)
                 break;
         }
     }
-    if (!is_complete(method)) {
+    if (set.has_recall) {
         add_real_reloption(kind, recall_option, "Recall that searches aim at, 0 = 0.95", 0, 0, 1,
                            ShareUpdateExclusiveLock);
     }
@@ -130,44 +147,66 @@ int64 stored_value(const StoredOptions& stored, size_t number, ValueKind kind)
 }
 
 // The stored options, or the defaults when none are stored.
-ParameterList list_options(const MethodDescription& method, const StoredOptions* stored)
+ParameterList list_options(std::span<const ValueDescription> options, const StoredOptions* stored)
 {
     ParameterList list;
-    for (size_t i = 0; i < method.options.size(); ++i) {
-        const ValueDescription& option = method.options[i];
+    for (size_t i = 0; i < options.size(); ++i) {
+        const ValueDescription& option = options[i];
         list.set(option.name, stored != nullptr ? stored_value(*stored, i, option.kind) : option.default_value);
     }
     return list;
 }
 
-void check_options(const MethodDescription& method, const ParameterList& options, const IndexShape& column)
+// The options of the method that serves an index.
+ParameterList list_options(const MethodDescription& method, Relation index, const StoredOptions* stored)
 {
-    const OptionFault fault = method.check_options(options, column);
+    const Alias* alias = find_alias(index);
+    if (alias == nullptr) return list_options(method.options, stored);
+    return options_of_method(*alias, method, index_element_type(index), list_options(alias->options, stored));
+}
+
+void refuse_fault(const OptionFault& fault)
+{
     if (!fault) return;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", fault.message),
                     fault.hint != nullptr ? errhint("%s", fault.hint) : 0));
 }
 
-}  // namespace
-
-bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate)
+bytea* parse_options(const OptionSet& set, Datum options, bool validate)
 {
-    const relopt_kind kind = register_options(method);
+    const relopt_kind kind = register_options(set);
     relopt_parse_elt table[most_options + 1] = {};
-    auto count = static_cast<int>(method.options.size());
-    for (size_t i = 0; i < method.options.size(); ++i) {
-        table[i].optname = method.options[i].name;
-        table[i].opttype = stored_type(method.options[i].kind);
-        table[i].offset = static_cast<int>(method.options[i].kind == ValueKind::millionths
+    auto count = static_cast<int>(set.options.size());
+    for (size_t i = 0; i < set.options.size(); ++i) {
+        table[i].optname = set.options[i].name;
+        table[i].opttype = stored_type(set.options[i].kind);
+        table[i].offset = static_cast<int>(set.options[i].kind == ValueKind::millionths
                                                ? offsetof(StoredOptions, fractions) + sizeof(double) * i
                                                : offsetof(StoredOptions, values) + sizeof(int32) * i);
     }
-    if (!is_complete(method)) {
+    if (set.has_recall) {
         table[count++] = {recall_option, RELOPT_TYPE_REAL, static_cast<int>(offsetof(StoredOptions, recall))};
     }
-    auto* stored = static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
-    // Values that are wrong for every column are refused when they are set, not only when the index is built again.
-    if (validate) check_options(method, list_options(method, reinterpret_cast<StoredOptions*>(stored)), {});
+    return static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
+}
+
+}  // namespace
+
+// Values that are wrong for every column are refused when they are set, not only when the index is built again.
+bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate)
+{
+    bytea* stored = parse_options(options_of(method), options, validate);
+    if (!validate) return stored;
+    refuse_fault(method.check_options(list_options(method.options, reinterpret_cast<StoredOptions*>(stored)), {}));
+    return stored;
+}
+
+bytea* parse_alias_options(MethodAlias number, Datum options, bool validate)
+{
+    const Alias& alias = alias_of(number);
+    bytea* stored = parse_options(options_of(alias), options, validate);
+    if (!validate) return stored;
+    refuse_fault(alias.check_options(list_options(alias.options, reinterpret_cast<StoredOptions*>(stored))));
     return stored;
 }
 
@@ -220,6 +259,12 @@ double recall_asked(Relation index)
 
 Metric index_metric(Relation index)
 {
+    if (find_alias(index) != nullptr) {
+        ElementType element = ElementType::float32;
+        Metric metric = Metric::l2;
+        read_class_kind(index, &element, &metric);
+        return metric;
+    }
     FmgrInfo* support = index_getprocinfo(index, static_cast<AttrNumber>(vector_column(index) + 1), metric_support);
     return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, Datum{0})));
 }
@@ -228,20 +273,21 @@ namespace
 {
 
 // Check the column of an index of bits: its type is bit, and its length is at most max_bits.
-void check_bit_column(const MethodDescription& method, Form_pg_attribute column)
+void check_bit_column(const char* access_method, Form_pg_attribute column)
 {
     if (getBaseType(column->atttypid) != BITOID) {
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("type not supported for %s index", method.name),
-                        errhint("Index an expression with a cast to bit of a fixed length, such as bit(128).")));
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("type not supported for %s index", access_method),
+                 errhint("Index an expression with a cast to bit of a fixed length, such as bit(128).")));
     }
     if (column->atttypmod > static_cast<int32>(max_bits)) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("column cannot have more than %u dimensions for %s index", max_bits, method.name)));
+                        errmsg("column cannot have more than %u dimensions for %s index", max_bits, access_method)));
     }
 }
 
 // Returns the number of dimensions of a vector column as an index's shape counts them.
-uint32 column_dimensions(const MethodDescription& method, ElementType element, Form_pg_attribute column)
+uint32 column_dimensions(const char* access_method, ElementType element, Form_pg_attribute column)
 {
     if (column->atttypmod < 1) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("column does not have dimensions"),
@@ -251,7 +297,7 @@ uint32 column_dimensions(const MethodDescription& method, ElementType element, F
     }
     const auto dimensions = static_cast<uint32>(column->atttypmod);
     if (element != ElementType::bit) return dimensions;
-    check_bit_column(method, column);
+    check_bit_column(access_method, column);
     return static_cast<uint32>(words_of_bits(dimensions));
 }
 
@@ -265,8 +311,8 @@ const char* key_type_name(Relation index, ElementType element)
 ParameterList checked_options(Relation index, const IndexShape& shape, const StoredOptions* stored)
 {
     const MethodDescription& method = access_method_of(index);
-    const ParameterList options = list_options(method, stored);
-    check_options(method, options, shape);
+    const ParameterList options = list_options(method, index, stored);
+    refuse_fault(method.check_options(options, shape));
     if (stored != nullptr && stored->recall > 0 && method.complete.has(shape.element)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("recall is no option of an index of type %s", key_type_name(index, shape.element)),
@@ -288,8 +334,8 @@ IndexShape index_shape(Relation index)
     shape.metric = static_cast<uint8>(index_metric(index));
     shape.attribute_count = static_cast<uint32>(filter_column_count(index));
     if (has_dimensions(element)) {
-        shape.dimensions =
-            column_dimensions(method, element, TupleDescAttr(RelationGetDescr(index), vector_column(index)));
+        shape.dimensions = column_dimensions(access_method_name(index), element,
+                                             TupleDescAttr(RelationGetDescr(index), vector_column(index)));
     }
     if (!compares(method, element, index_metric(index))) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -301,7 +347,7 @@ IndexShape index_shape(Relation index)
 
 ParameterList index_stored_options(const MethodDescription& method, Relation index)
 {
-    return list_options(method, reinterpret_cast<const StoredOptions*>(index->rd_options));
+    return list_options(method, index, reinterpret_cast<const StoredOptions*>(index->rd_options));
 }
 
 ParameterList index_build_options(Relation index, const IndexShape& shape)
@@ -312,9 +358,8 @@ ParameterList index_build_options(Relation index, const IndexShape& shape)
 
 void check_index_options(Relation index, Datum options)
 {
-    const MethodDescription& method = access_method_of(index);
-    checked_options(index, index_shape(index),
-                    reinterpret_cast<StoredOptions*>(parse_method_options(method, options, true)));
+    auto* stored = index->rd_indam->amoptions(options, true);
+    checked_options(index, index_shape(index), reinterpret_cast<StoredOptions*>(stored));
 }
 
 }  // namespace pgwarp

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "postgres/postgres_headers.h"
+#include "postgres/am/alias_settings.h"
+#include "postgres/am/methods.h"
 
 extern "C" {
 #include "utils/guc.h"
@@ -147,6 +148,34 @@ ParameterList method_settings(const MethodDescription& method, ElementType eleme
 {
     ParameterList settings;
     add_method_settings(method, element, &settings);
+    return settings;
+}
+
+int64 alias_effort(Relation index, const char** parameter)
+{
+    static void** place = nullptr;
+    if (place == nullptr) place = find_rendezvous_variable(alias_settings_variable);
+    const Alias* alias = *place != nullptr ? find_alias(index) : nullptr;
+    if (alias == nullptr) return 0;
+    const auto* settings = static_cast<const AliasSettings*>(*place);
+    const int64 effort = alias->number == MethodAlias::hnsw ? settings->ef_search : settings->probes;
+    if (effort != 0) *parameter = effort_of_alias(*alias, index);
+    return effort != 0 && *parameter != nullptr ? effort : 0;
+}
+
+bool add_index_settings(Relation index, ElementType element, ParameterList* settings)
+{
+    const bool overrides = add_method_settings(access_method_of(index), element, settings);
+    const char* parameter = nullptr;
+    const int64 effort = alias_effort(index, &parameter);
+    if (effort != 0) settings->set(parameter, effort);
+    return overrides || effort != 0;
+}
+
+ParameterList index_settings(Relation index, ElementType element)
+{
+    ParameterList settings;
+    add_index_settings(index, element, &settings);
     return settings;
 }
 

@@ -1,7 +1,13 @@
 // Settings (GUCs) of a session that belong to one access method (SettingDescription). Their names begin with pgwarp.
 #pragma once
 
+#include "postgres/postgres_headers.h"
+
 #include "methods/description.h"
+
+extern "C" {
+#include "utils/rel.h"
+}
 
 namespace pgwarp
 {
@@ -23,5 +29,14 @@ SettingsImage image_of_settings(const MethodDescription& method);
 
 // The same settings as a list of their own.
 ParameterList method_settings(const MethodDescription& method, ElementType element);
+
+// The effort that a setting of the index's alias (aliases.h) asks for; 0 where it is of no alias or the setting was not
+// set. Its parameter in the settings of a search goes to `parameter`.
+int64 alias_effort(Relation index, const char** parameter);
+
+// The settings for searches of an index: those of its method, and of the alias that it belongs to, whose
+// effort goes before the method's.
+bool add_index_settings(Relation index, ElementType element, ParameterList* settings);
+ParameterList index_settings(Relation index, ElementType element);
 
 }  // namespace pgwarp

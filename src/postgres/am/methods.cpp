@@ -17,8 +17,20 @@ template <Method method>
 void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
                    Selectivity* selectivity, double* correlation, double* pages)
 {
-    estimate_method_cost(access_method(method), root, path, loop_count, startup_cost, total_cost, selectivity,
-                         correlation, pages);
+    estimate_search_cost(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
+}
+
+template <MethodAlias alias>
+bytea* parse_options_of_alias(Datum options, bool validate)
+{
+    return parse_alias_options(alias, options, validate);
+}
+
+template <MethodAlias alias>
+void estimate_cost_of_alias(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
+                            Selectivity* selectivity, double* correlation, double* pages)
+{
+    estimate_search_cost(root, path, loop_count, startup_cost, total_cost, selectivity, correlation, pages);
 }
 
 // In the order of method_descriptions().
@@ -28,6 +40,36 @@ MethodCallbacks callbacks[most_added_descriptions PGWARP_METHODS(PGWARP_COUNT_ME
     PGWARP_METHODS(PGWARP_CALLBACKS)};
 #undef PGWARP_COUNT_METHOD
 #undef PGWARP_CALLBACKS
+
+// In the order of MethodAlias.
+constexpr MethodCallbacks alias_callbacks[] = {
+    {parse_options_of_alias<MethodAlias::hnsw>, estimate_cost_of_alias<MethodAlias::hnsw>},
+    {parse_options_of_alias<MethodAlias::ivfflat>, estimate_cost_of_alias<MethodAlias::ivfflat>},
+};
+
+// A method that serves the alias.
+const MethodDescription* usual_method(MethodAlias alias)
+{
+    for (const MethodDescription* method : method_descriptions()) {
+        for (const AliasService& service : method->aliases) {
+            if (service.alias == alias) return method;
+        }
+    }
+    return nullptr;
+}
+
+template <typename Callback>
+const MethodDescription* find_by_callback(Callback MethodCallbacks::*member, Callback callback)
+{
+    const auto descriptions = method_descriptions();
+    for (size_t i = 0; i < descriptions.size(); ++i) {
+        if (callbacks[i].*member == callback) return descriptions[i];
+    }
+    for (size_t i = 0; i < lengthof(alias_callbacks); ++i) {
+        if (alias_callbacks[i].*member == callback) return usual_method(static_cast<MethodAlias>(i));
+    }
+    return nullptr;
+}
 
 [[noreturn]] void refuse_unknown_method(Method method)
 {
@@ -42,6 +84,24 @@ const MethodCallbacks& callbacks_of(Method method)
         if (method_descriptions()[i]->method == method) return callbacks[i];
     }
     refuse_unknown_method(method);
+}
+
+const MethodCallbacks& callbacks_of(MethodAlias alias)
+{
+    return alias_callbacks[static_cast<size_t>(alias)];
+}
+
+const Alias* find_alias(amoptions_function parse_options)
+{
+    for (size_t i = 0; i < lengthof(alias_callbacks); ++i) {
+        if (alias_callbacks[i].parse_options == parse_options) return &alias_of(static_cast<MethodAlias>(i));
+    }
+    return nullptr;
+}
+
+const Alias* find_alias(Relation index)
+{
+    return index->rd_indam != nullptr ? find_alias(index->rd_indam->amoptions) : nullptr;
 }
 
 void add_access_method(const MethodDescription& description, const MethodCallbacks& added)
@@ -65,22 +125,14 @@ ResultPromise result_promise(const IndexShape& shape, const ParameterList& optio
 
 const MethodDescription* find_access_method(amoptions_function parse_options)
 {
-    const auto descriptions = method_descriptions();
-    for (size_t i = 0; i < descriptions.size(); ++i) {
-        if (callbacks[i].parse_options == parse_options) return descriptions[i];
-    }
-    return nullptr;
+    return find_by_callback(&MethodCallbacks::parse_options, parse_options);
 }
 
 // The planner has copied the routine's fields, so the method is found by its cost function, which is its own.
 const MethodDescription* find_access_method(const IndexOptInfo* index)
 {
-    for (size_t i = 0; i < method_descriptions().size(); ++i) {
-        if (reinterpret_cast<void*>(callbacks[i].estimate_cost) == reinterpret_cast<void*>(index->amcostestimate)) {
-            return method_descriptions()[i];
-        }
-    }
-    return nullptr;
+    return find_by_callback(&MethodCallbacks::estimate_cost,
+                            reinterpret_cast<amcostestimate_function>(index->amcostestimate));
 }
 
 void refuse_other_relation(const char* name)
@@ -99,7 +151,14 @@ const MethodDescription& access_method_of(Relation index)
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is a partitioned index", name),
                         errhint("Name the index of a partition.")));
     }
-    return *found;
+    const Alias* alias = find_alias(index);
+    return alias != nullptr ? serving_method(*alias, index) : *found;
+}
+
+const char* access_method_name(Relation index)
+{
+    const Alias* alias = find_alias(index);
+    return alias != nullptr ? alias->name : access_method_of(index).name;
 }
 
 }  // namespace pgwarp

@@ -77,6 +77,8 @@ IndexBulkDeleteResult* pgwarp_ambulkdelete(IndexVacuumInfo* info, IndexBulkDelet
                                            IndexBulkDeleteCallback callback, void* callback_state)
 {
     if (stats == nullptr) stats = static_cast<IndexBulkDeleteResult*>(palloc0(sizeof(IndexBulkDeleteResult)));
+    // No scan reads such a file any more, and an error would keep VACUUM from the table.
+    if (is_file_of_pgvector(info->index)) return stats;
     const SweepCounts counts = sweep_dead_tids(info->index, callback, callback_state);
     stats->num_index_tuples = static_cast<double>(counts.live);
     stats->tuples_removed += static_cast<double>(counts.removed);
@@ -87,7 +89,7 @@ IndexBulkDeleteResult* pgwarp_ambulkdelete(IndexVacuumInfo* info, IndexBulkDelet
 // Merges if needed and reports the index's size, also when VACUUM deleted nothing.
 IndexBulkDeleteResult* pgwarp_amvacuumcleanup(IndexVacuumInfo* info, IndexBulkDeleteResult* stats)
 {
-    if (info->analyze_only) return stats;
+    if (info->analyze_only || is_file_of_pgvector(info->index)) return stats;
     merge_in_vacuum(info->index);
     if (stats == nullptr) {
         stats = static_cast<IndexBulkDeleteResult*>(palloc0(sizeof(IndexBulkDeleteResult)));

@@ -1,4 +1,5 @@
 // amvalidate: checks an operator class made for one of the methods. It orders by a distance, or filters.
+#include "postgres/am/aliases.h"
 #include "postgres/am/attribute_code.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
@@ -126,6 +127,23 @@ bool validate_operator_class(Oid operator_class)
     const bool operators = validate_operators(family, filters);
     const bool support = validate_support(family, filters);
     return operators && support;
+}
+
+bool validate_alias_class(Oid operator_class)
+{
+    HeapTuple tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(operator_class));
+    if (!HeapTupleIsValid(tuple)) elog(ERROR, "cache lookup failed for operator class %u", operator_class);
+    const Oid family = reinterpret_cast<Form_pg_opclass>(GETSTRUCT(tuple))->opcfamily;
+    const Oid input = reinterpret_cast<Form_pg_opclass>(GETSTRUCT(tuple))->opcintype;
+    ReleaseSysCache(tuple);
+    constexpr int16 norm_support = 2;
+    ElementType element;
+    Metric metric;
+    const bool has_norm = OidIsValid(get_opfamily_proc(family, input, input, norm_support));
+    if (!find_class_kind(get_opfamily_proc(family, input, input, metric_support), has_norm, &element, &metric)) {
+        return complain(family, "has a support function 1 that is none of pgvector's");
+    }
+    return validate_operators(family, false);
 }
 
 }  // namespace pgwarp

@@ -76,7 +76,12 @@ void warn_about_few_rows(Relation index, const ParameterList& options, double ro
 {
     const char* option = access_method_of(index).spread_option;
     const int64 parts = option != nullptr ? options.get(option, 0) : 0;
-    if (parts > 0 && rows < static_cast<double>(parts)) {
+    if (parts <= 0 || rows >= static_cast<double>(parts)) return;
+    const Alias* alias = find_alias(index);
+    if (alias != nullptr && alias->few_rows != nullptr) {
+        ereport(NOTICE, (errmsg("%s", alias->few_rows), errdetail("This will cause low recall."),
+                         errhint("Drop the index until the table has more data.")));
+    } else {
         ereport(NOTICE, (errmsg("index \"%s\" created with fewer rows than %s", RelationGetRelationName(index), option),
                          errdetail("There are %.0f rows for " INT64_FORMAT " %s.", rows, parts, option),
                          errhint("REINDEX when the table has more data.")));

@@ -59,4 +59,26 @@ char* build_phase_name(int64 encoded)
                                       : psprintf("%s (%d %%)", phase_names[phase], percent);
 }
 
+// The phase of a number, without its percentage; null: PostgreSQL's own first one, or none.
+static const char* plain_phase(int64 encoded)
+{
+    const int64 phase = encoded / percent_steps - 1;
+    return phase >= 0 && phase < static_cast<int64>(lengthof(phase_names)) ? phase_names[phase] : nullptr;
+}
+
+char* hnsw_phase_name(int64 encoded)
+{
+    if (encoded == PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE) return pstrdup("initializing");
+    return plain_phase(encoded) != nullptr ? pstrdup("loading tuples") : nullptr;
+}
+
+char* ivfflat_phase_name(int64 encoded)
+{
+    if (encoded == PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE) return pstrdup("initializing");
+    const char* phase = plain_phase(encoded);
+    if (phase == nullptr) return nullptr;
+    if (strcmp(phase, "training lists") == 0) return pstrdup("performing k-means");
+    return pstrdup(strcmp(phase, "assigning rows") == 0 ? "assigning tuples" : "loading tuples");
+}
+
 }  // namespace pgwarp

@@ -62,13 +62,14 @@ AnswerCache* first_cache(const EState* executor)
 
 SearchSettings current_settings(const AnswerCache* cache)
 {
-    return {recall_asked(cache->index), image_of_settings(*cache->method)};
+    const char* parameter = nullptr;
+    return {recall_asked(cache->index), image_of_settings(*cache->method), alias_effort(cache->index, &parameter)};
 }
 
 bool are_current(const AnswerCache* cache, const SearchSettings& settings)
 {
     const SearchSettings now = current_settings(cache);
-    return now.recall == settings.recall && now.method == settings.method;
+    return now.recall == settings.recall && now.method == settings.method && now.alias_effort == settings.alias_effort;
 }
 
 bool many_are_short(const AnswerCache& cache)

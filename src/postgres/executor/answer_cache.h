@@ -40,6 +40,7 @@ struct AnswerCacheCounts {
 struct SearchSettings {
     double recall;
     SettingsImage method;
+    int64 alias_effort;
 };
 
 // One index's answers for the rows of a batch. The KnnBatch node owns it; it lies in the node's memory.

@@ -33,7 +33,7 @@ bool exact_is_cheaper(Relation index, const IndexState& state, uint32 wanted)
     const auto rows = static_cast<double>(state.rows);
     const MethodDescription& method = access_method_of(index);
     const double compared = method.compared_rows(
-        {state.meta.shape.element, Max(1.0, rows), state.options, method_settings(method, state.meta.shape.element)});
+        {state.meta.shape.element, Max(1.0, rows), state.options, index_settings(index, state.meta.shape.element)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 

@@ -30,6 +30,15 @@ EffortChoice effort_for_all(const IndexState& state)
     return {Max(int64{1}, static_cast<int64>(state.rows)), 1.0F, true};
 }
 
+// The least effort of searches of an hnsw index while nobody set a recall or an effort: the default of hnsw.ef_search,
+// for which pgvector's users know the recall.
+int64 least_effort(Relation index)
+{
+    constexpr int64 usual_ef_search = 40;
+    const Alias* alias = setting_recall > 0 ? nullptr : find_alias(index);
+    return alias != nullptr && alias->number == MethodAlias::hnsw ? usual_ef_search : 0;
+}
+
 // The number of rows of the arrays and the logs, dead ones included.
 uint64 count_placed(const IndexState& state)
 {
@@ -52,12 +61,12 @@ bool is_planned_complete(const MethodDescription& method, ElementType element, c
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.calibration;
-    const bool overridden = add_method_settings(access_method_of(index), state.meta.shape.element, &request->settings);
+    const bool overridden = add_index_settings(index, state.meta.shape.element, &request->settings);
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
     request->k = search_width(promise_of(state), wanted);
-    request->effort = choice.effort;
+    request->effort = Max(choice.effort, least_effort(index));
     return {calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
@@ -74,7 +83,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
     const ResultPromise promise = promise_of(state);
     if (!has_rungs(is_planned_complete(method, state.meta.shape.element, *request), promise.kind))
         return plan_normal_search(index, state, wanted, request);
-    const bool overridden = add_method_settings(method, state.meta.shape.element, &request->settings);
+    const bool overridden = add_index_settings(index, state.meta.shape.element, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {
@@ -83,6 +92,7 @@ PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted,
             choice = effort_for_all(state);
             search.effort = choice.effort;
         }
+        search.effort = Max(search.effort, least_effort(index));
         if (rung < last) request->earlier[request->earlier_count++] = search;
         request->k = search.k;
         request->effort = search.effort;
@@ -98,7 +108,7 @@ bool reads_to_end(Relation index, const IndexState& state, uint64 rows)
     if (rows == 0 || rows < placed / 2 || (rows < placed && rows <= most_approximate)) return false;
     if (placed > most_approximate) return true;
     ParameterList settings;
-    return add_method_settings(access_method_of(index), state.meta.shape.element, &settings);
+    return add_index_settings(index, state.meta.shape.element, &settings);
 }
 
 }  // namespace pgwarp

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "postgres/storage/checksum.h"
+#include "postgres/storage/pgvector_page.h"
 
 namespace pgwarp
 {
@@ -56,6 +57,11 @@ static bool content_has_crc(Page page)
 // Raise an error unless the page is a metapage of a format that this library reads.
 static void check_metapage(Relation index, Page page, const MetaPage& meta)
 {
+    if (is_page_of_pgvector(page)) {
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("index \"%s\" was built by pgvector", RelationGetRelationName(index)), errhint("REINDEX it.")));
+    }
     if (!page_is_sane(page) || page_trailer(page)->kind != static_cast<uint16>(PageKind::meta)) {
         report_corruption(index, metapage_block, "block 0 is not a pgwarp metapage");
     }

@@ -1,11 +1,15 @@
 // Refuses CREATE EXTENSION and ALTER EXTENSION UPDATE in a schema that already has types of these names, for example
-// pgvector's.
+// pgvector's, and in a database that has the other one of pgwarp's extensions.
 #include "postgres/fmgr_cpp.h"
+
+#include "methods/description.h"
 
 extern "C" {
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "commands/extension.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
@@ -28,6 +32,23 @@ namespace
                                 "pgwarp;")));
 }
 
+// Raises an error where the other one of pgwarp's extensions has the access methods: `vector`, which serves pgvector's
+// SQL, has everything that `pgwarp` has.
+void refuse_other_extension()
+{
+    for (const MethodDescription* method : method_descriptions()) {
+        const Oid access_method = get_am_oid(method->name, true);
+        const Oid owner =
+            OidIsValid(access_method) ? getExtensionOfObject(AccessMethodRelationId, access_method) : InvalidOid;
+        if (!OidIsValid(owner) || owner == CurrentExtensionObject) continue;
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                        errmsg("extension \"%s\" cannot be in one database with extension \"%s\"",
+                               get_extension_name(CurrentExtensionObject), get_extension_name(owner)),
+                        errdetail("Both are pgwarp, with the same access methods."),
+                        errhint("Extension \"vector\" of pgwarp has all that extension \"pgwarp\" has.")));
+    }
+}
+
 }  // namespace
 
 }  // namespace pgwarp
@@ -36,6 +57,7 @@ namespace
 PGWARP_FUNCTION(pgwarp_refuse_taken_names)
 {
     using namespace pgwarp;
+    if (creating_extension) refuse_other_extension();
     const List* path = fetch_search_path(false);
     const Oid schema = path == NIL ? InvalidOid : linitial_oid(path);
     const char* const names[] = {"vector", "halfvec", "sparsevec", "attributes", "attribute_query", "bm25_query"};

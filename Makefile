@@ -90,6 +90,31 @@ uninstall: uninstall-engine
 .PHONY: uninstall-engine
 uninstall-engine:
 	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine' '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so' '$(DESTDIR)$(mandir)/man1/pgwarp-engine.1'
+
+# The extension `vector`, for servers without pgvector's package, whose files have the same names: `make install` leaves it out.
+PGWARP_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/pgwarp.control)
+VECTOR_VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/src/shim/vector.control)
+VECTOR_SCRIPT = .deps/vector--$(VECTOR_VERSION).sql
+VECTOR_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/shim/*.cpp))
+-include $(VECTOR_OBJS:%=.deps/%.d)
+$(VECTOR_OBJS): Makefile .deps/server .deps/flags
+vector.so: $(VECTOR_OBJS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS_SL) -shared -Wl,-Bsymbolic -o $@ $(VECTOR_OBJS)
+$(VECTOR_SCRIPT): src/sql/pgwarp--$(PGWARP_VERSION).sql src/shim/access_methods.sql src/shim/script.sed Makefile
+	sed -f src/shim/script.sed $< >$@.new
+	[ "$$(grep -c hnswhandler $@.new)" -ge 3 ] && mv $@.new $@
+.PHONY: vector install-vector uninstall-vector
+vector: vector.so $(VECTOR_SCRIPT)
+install-vector: vector installdirs
+	$(INSTALL_SHLIB) vector.so '$(DESTDIR)$(pkglibdir)/vector.so'
+	$(INSTALL_DATA) src/shim/vector.control $(VECTOR_SCRIPT) '$(DESTDIR)$(datadir)/extension/'
+uninstall-vector:
+	rm -f '$(DESTDIR)$(pkglibdir)/vector.so' '$(DESTDIR)$(datadir)/extension/vector.control' \
+		'$(DESTDIR)$(datadir)/extension/'vector--*.sql
+clean: clean-vector
+.PHONY: clean-vector
+clean-vector:
+	rm -f vector.so $(VECTOR_OBJS)
 clean: clean-engine
 .PHONY: clean-engine
 clean-engine:

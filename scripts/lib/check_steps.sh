@@ -419,7 +419,7 @@ check_cassert()
     else
         counted_step "build a server with assertions" "$root_dir/scripts/build-server" 15 --cassert || return
         use_server "$(tail -n 1 "$step_log")"
-        rm -rf "$work/stage"
+        rm -rf "$work/stage" "$work/stage_vector"
         counted_step "build and stage the extension (assertions)" stage_extension build/check $check_flags || return
     fi
     check_regress_with "regress with assertions" "${REGRESS:-}"

@@ -179,18 +179,25 @@ stage_for_a_try()
     fi
 }
 
-# Compile and put the extension under $work/stage, as `make install` would under /:
+# Compile and put the extension under $work/stage, as `make install` would under /, and the same with the extension `vector`
+# under $work/stage_vector, as `make install install-vector` would:
 # [front_flags="FLAG..."] stage_extension BUILD [CMAKE FLAG...]
 stage_extension()
 {
     local build=$1 settings
     [ "$bundle" = no ] || return 0
-    if [ "$built" = yes ]; then ln -s "$PGWARP_STAGED" "$work/stage"; return; fi
+    if [ "$built" = yes ]; then
+        ln -s "$PGWARP_STAGED" "$work/stage"
+        ln -s "${PGWARP_STAGED}_vector" "$work/stage_vector"
+        return
+    fi
     shift
     settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
     [ -z "${front_flags:-}" ] || settings+=(EXTRA_CXXFLAGS="$front_flags")
     ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")
-    make -C "$root_dir" -j"$jobs" "${settings[@]}" all &&
+    make -C "$root_dir" -j"$jobs" "${settings[@]}" all vector &&
         make -C "$root_dir" -s "${settings[@]}" DESTDIR="$work/stage" install &&
-        chmod -R a+rX "$work/stage"
+        cp -al "$work/stage" "$work/stage_vector" &&
+        make -C "$root_dir" -s "${settings[@]}" DESTDIR="$work/stage_vector" install-vector &&
+        chmod -R a+rX "$work/stage" "$work/stage_vector"
 }

@@ -89,12 +89,12 @@ PGWARP_METHODS(PGWARP_HANDLER)
 // The handlers of the aliases, which vector.so calls.
 PGWARP_FUNCTION(pgwarp_hnsw_handler)
 {
-    PG_RETURN_POINTER(pgwarp::make_alias_routine(pgwarp::MethodAlias::hnsw));
+    PGWARP_RETURN_ROUTINE(pgwarp::make_alias_routine(pgwarp::MethodAlias::hnsw));
 }
 
 PGWARP_FUNCTION(pgwarp_ivfflat_handler)
 {
-    PG_RETURN_POINTER(pgwarp::make_alias_routine(pgwarp::MethodAlias::ivfflat));
+    PGWARP_RETURN_ROUTINE(pgwarp::make_alias_routine(pgwarp::MethodAlias::ivfflat));
 }
 
 // Support function 1 of the operator classes returns the metric.

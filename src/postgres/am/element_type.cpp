@@ -137,12 +137,24 @@ ElementType index_element_type(Relation index)
     return element;
 }
 
+Arithmetic index_arithmetic(Relation index)
+{
+    const auto column = static_cast<AttrNumber>(vector_column(index) + 1);
+    if (!OidIsValid(index_getprocid(index, column, arithmetic_support))) return Arithmetic::canonical;
+    FmgrInfo* function = index_getprocinfo(index, column, arithmetic_support);
+    const auto arithmetic = static_cast<Arithmetic>(DatumGetInt32(FunctionCall1(function, PointerGetDatum(nullptr))));
+    if (arithmetic != Arithmetic::float32) refuse_key(index);
+    return arithmetic;
+}
+
 KeyType index_key_type(Relation index)
 {
     const ElementType element = index_element_type(index);
     const ListType* list = find_list_type(element, vector_type(index));
-    if (is_list(element) && list == nullptr) refuse_key(index);
-    return {element, list};
+    const Arithmetic arithmetic = index_arithmetic(index);
+    const bool known = !is_list(element) || (list != nullptr && arithmetic == Arithmetic::canonical);
+    if (!known) refuse_key(index);
+    return {element, list, arithmetic};
 }
 
 }  // namespace pgwarp

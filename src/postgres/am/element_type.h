@@ -21,11 +21,19 @@ bool find_element_type(Oid type, ElementType* element);
 // The element type of the column that the index orders by, which may be one of lists. Raises an error when it has none.
 ElementType index_element_type(Relation index);
 
+// How the operator of an operator class computes distances. Stored nowhere.
+enum class Arithmetic : int32 {
+    canonical = 0,  // by the canonical routine: the class has no support function for it
+    float32 = 1,    // as pgvector does (numeric/float32_distance.h)
+};
+
 // The type of that column, by which values become rows and queries.
 struct KeyType {
     ElementType element;
     const ListType* list;  // null for vectors
+    Arithmetic arithmetic;
 };
+Arithmetic index_arithmetic(Relation index);
 // Raises an error where the key's SQL type has no rows of its element type.
 KeyType index_key_type(Relation index);
 

@@ -22,7 +22,7 @@ namespace
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
-    routine->amsupport = element_support;
+    routine->amsupport = last_support;
     routine->amcanorderbyop = true;
     routine->amcanmulticol = true;
     routine->amsearcharray = true;
@@ -161,6 +161,12 @@ PGWARP_FUNCTION(pgwarp_metric_set_jaccard)
 PGWARP_FUNCTION(pgwarp_metric_bm25)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::bm25));
+}
+
+// Support function 3 returns the arithmetic.
+PGWARP_FUNCTION(pgwarp_arithmetic_float32)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Arithmetic::float32));
 }
 
 // Support function 2 returns the element type.

@@ -12,9 +12,12 @@ namespace pgwarp
 {
 
 // Support functions of an operator class that orders by distance: number 1 returns its metric, number 2 the element
-// type of its SQL type. Operator classes of columns to filter by have none.
+// type of its SQL type, number 3, which is optional, the arithmetic of its operator. Operator classes of columns to
+// filter by have none.
 inline constexpr uint16 metric_support = 1;
 inline constexpr uint16 element_support = 2;
+inline constexpr uint16 arithmetic_support = 3;
+inline constexpr uint16 last_support = arithmetic_support;
 
 // Filter columns of an index, at most.
 inline constexpr int most_filter_columns = 15;

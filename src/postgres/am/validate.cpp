@@ -88,8 +88,8 @@ bool has_comparison(Oid family)
     return found;
 }
 
-// Checks that support function 1, the metric's, is there just where the family orders. Function 2 is optional: it came
-// with version 0.2.0.
+// Checks that support function 1, the metric's, is there just where the family orders. The others are optional:
+// function 2 came with version 0.2.0.
 bool validate_support(Oid family, bool filters)
 {
     bool found = false;
@@ -98,7 +98,7 @@ bool validate_support(Oid family, bool filters)
     for (int i = 0; i < functions->n_members; ++i) {
         HeapTuple tuple = &functions->members[i]->tuple;
         const auto* entry = reinterpret_cast<Form_pg_amproc>(GETSTRUCT(tuple));
-        if (entry->amprocnum != metric_support && entry->amprocnum != element_support) {
+        if (entry->amprocnum < metric_support || entry->amprocnum > last_support) {
             valid = complain(family, "has an unknown support function");
         } else if (!check_amproc_signature(entry->amproc, INT4OID, true, 1, 1, INTERNALOID)) {
             valid = complain(family, "has a support function of another signature than integer(internal)");

@@ -3,6 +3,7 @@
 
 #include "postgres/am/attribute_code.h"
 #include "postgres/am/element_type.h"
+#include "postgres/am/row_norms.h"
 #include "postgres/am/row_value.h"
 #include "postgres/client/delta_push.h"
 #include "postgres/merge/merge_worker.h"
@@ -35,6 +36,14 @@ const InsertedColumns& inserted_columns(Relation index, IndexInfo* info)
     return *static_cast<InsertedColumns*>(info->ii_AmCache);
 }
 
+// Keeps the norm of a row that is about to be appended. Few rows widen the range.
+void keep_norm(Relation index, const MetaPage& meta, Datum value)
+{
+    const NormRange norms = range_of_row(meta.shape, value);
+    const NormRange joined = join_ranges(meta.norms, norms);
+    if (joined.least != meta.norms.least || joined.greatest != meta.norms.greatest) widen_norms(index, norms);
+}
+
 // Copies bytes behind those of the row; returns their number.
 uint32 append_bytes(const StoredRow& row, uint32 at, const void* bytes, Size count)
 {
@@ -56,11 +65,12 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true, attributes);
         return false;
     }
-    const ListType* list = index_key_type(index).list;
+    const KeyType key = index_key_type(index);
     const Size attribute_bytes = sizeof(uint64) * static_cast<Size>(columns.coder.count);
     const Size room = attribute_bytes + (columns.included != nullptr ? max_included_bytes : 0);
-    const StoredRow row = index_stored_value(meta.shape, list, values[vector], room);
+    const StoredRow row = index_stored_value(meta.shape, key.list, values[vector], room);
     if (row.bytes != nullptr) {
+        if (keeps_norms(key, meta.shape)) keep_norm(index, meta, values[vector]);
         uint32 bytes = row.length + append_bytes(row, row.length, attributes, attribute_bytes);
         if (columns.included != nullptr) {
             IndexTuple included = form_included(columns.included, tid, values + columns.keys, is_null + columns.keys);

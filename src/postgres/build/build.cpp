@@ -4,6 +4,7 @@
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
+#include "postgres/am/row_norms.h"
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_arrays.h"
 #include "postgres/build/build_phases.h"
@@ -62,6 +63,7 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     }
     collected.heap_tuples = table_index_build_scan(heap, index, info, true, true, collect_row, collector, nullptr);
     collected.placed = collector->indexed;
+    collected.norms = collector->norms;
     collected.included = collector->included;
     close_collector(collector);
     if (collected.included != nullptr) {
@@ -106,6 +108,7 @@ void write_built_index(Relation heap, Relation index, const IndexInfo* info, Eng
     if (collected.included != nullptr) {
         store_included(collected.included, collected.included_totals, result->rows, included_target(writer));
     }
+    keep_index_norms(writer, collected.norms);
     finish_index(writer, result->rows, result->options, result->calibration, collected.unplaced);
     end_engine_build(build);
 }
@@ -152,7 +155,9 @@ void begin_sending(Relation index, RowCollector* collector)
     MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
     if (!collector->build->begun) begin_engine_build(collector->build);
     collector->sink = open_row_sink(collector->build->token, collector->build->shape);
-    collector->list = index_key_type(index).list;
+    const KeyType key = index_key_type(index);
+    collector->list = key.list;
+    collector->keeps_norms = keeps_norms(key, collector->build->shape);
     if (collector->list == nullptr)
         collector->vector = static_cast<float*>(palloc(sizeof(float) * collector->build->shape.dimensions));
     MemoryContextSwitchTo(row);
@@ -194,6 +199,9 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
     if (collector->sink == nullptr) begin_sending(index, collector);
     outer = MemoryContextSwitchTo(collector->row_context);
     const bool indexed = send_row(collector, address, tid, values[vector], attributes);
+    if (collector->keeps_norms) {
+        collector->norms = join_ranges(collector->norms, range_of_row(collector->build->shape, values[vector]));
+    }
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
     if (!indexed) {

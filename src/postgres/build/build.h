@@ -24,7 +24,9 @@ struct RowCollector {
     IncludedSort* included;  // null without included columns; owned by the caller
     UnplacedSort* unplaced;  // owned by the caller
     MemoryContext row_context;
-    double indexed;  // number of rows with a place
+    double indexed;    // number of rows with a place
+    bool keeps_norms;  // am/row_norms.h; known with the first row
+    NormRange norms;
 };
 
 // An empty collector, allocated in the current memory context. close_collector sends the last rows to the engine and
@@ -38,6 +40,7 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
 struct CollectedRows {
     double heap_tuples;
     double placed;
+    NormRange norms;         // of the placed rows, where the index keeps them
     UnplacedSort* unplaced;  // not sorted yet
     IncludedSort* included;  // sorted; null without included columns
     IncludedTotals included_totals;

@@ -40,6 +40,7 @@ struct SharedBuild {
     bool broken_hot_chain;
     double heap_tuples;
     double placed;
+    NormRange norms;
     int sorting;  // participants, at most
     IncludedTotals included;
 };
@@ -90,6 +91,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     TableScanDesc scan = table_beginscan_parallel(heap, scan_of(shared) PGWARP_NO_SCAN_FLAGS);
     const double tuples = table_index_build_scan(heap, index, info, true, progress, collect_row, collector, scan);
     const double indexed = collector->indexed;
+    const NormRange norms = collector->norms;
     IncludedSort* included = collector->included;
     close_collector(collector);
     perform_unplaced_sort(unplaced);
@@ -102,6 +104,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     shared->done += 1;
     shared->heap_tuples += tuples;
     shared->placed += indexed;
+    shared->norms = join_ranges(shared->norms, norms);
     add_totals(&shared->included, totals);
     if (info->ii_BrokenHotChain) shared->broken_hot_chain = true;
     SpinLockRelease(&shared->mutex);
@@ -138,6 +141,7 @@ SharedBuild* make_shared(ParallelContext* context, Relation heap, Relation index
     shared->broken_hot_chain = false;
     shared->heap_tuples = 0;
     shared->placed = 0;
+    shared->norms = {};
     shared->sorting = context->nworkers + 1;
     shared->included = {};
     table_parallelscan_initialize(heap, scan_of(shared), snapshot);
@@ -222,6 +226,7 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
     wait_for_participants(shared, context->nworkers_launched + 1);
     collected->heap_tuples = shared->heap_tuples;
     collected->placed = shared->placed;
+    collected->norms = shared->norms;
     collected->included_totals = shared->included;
     if (shared->broken_hot_chain) info->ii_BrokenHotChain = true;
     WaitForParallelWorkersToFinish(context);

@@ -101,6 +101,11 @@ void add_written_array(IndexWriter* writer, const StoredArray& array)
     enter_array(writer, array);
 }
 
+void keep_index_norms(IndexWriter* writer, NormRange norms)
+{
+    writer->meta.norms = norms;
+}
+
 IncludedTarget included_target(IndexWriter* writer)
 {
     MemoryContext old = MemoryContextSwitchTo(writer->context);

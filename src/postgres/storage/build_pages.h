@@ -25,6 +25,8 @@ uint64 index_segment_id(const IndexWriter* writer);
 // Adds an array that is in pages already, in load order with the others.
 void add_written_array(IndexWriter* writer, const StoredArray& array);
 
+// Sets the norms of the rows, for the metapage.
+void keep_index_norms(IndexWriter* writer, NormRange norms);
 // The target for the included tuples, which are written after the arrays.
 IncludedTarget included_target(IndexWriter* writer);
 // Sorts and writes the unplaced rows, and writes an empty tombstone bitmap for `rows`, empty delta logs and a new

@@ -11,9 +11,10 @@ namespace pgwarp
 
 // The fields that follow the last log.
 struct MetaPageEnd {
-    uint32 reserved;
+    NormRange norms;
     uint32 crc;
 };
+static_assert(sizeof(MetaPageEnd) == 2 * sizeof(uint32));
 static_assert(sizeof(MetaPage) + sizeof(MetaPageEnd) <= page_capacity);
 
 // The number of bytes of fields that a metapage of this format has.
@@ -26,7 +27,7 @@ void put_metapage(Page page, const MetaPage& meta)
 {
     char* const content = page_content(page);
     const uint32 kept = kept_bytes(meta);
-    MetaPageEnd end = {0, 0};
+    MetaPageEnd end = {meta.norms, 0};
     memcpy(content, &meta, kept);
     memcpy(content + kept, &end, sizeof(end));
     end.crc = bytes_crc(content, kept + offsetof(MetaPageEnd, crc));
@@ -40,7 +41,9 @@ static MetaPage get_metapage(Page page)
     MetaPage meta;
     memset(static_cast<void*>(&meta), 0, sizeof(meta));
     memcpy(static_cast<void*>(&meta), page_content(page), offsetof(MetaPage, logs));
-    memcpy(static_cast<void*>(&meta), page_content(page), kept_bytes(meta));
+    const uint32 kept = kept_bytes(meta);
+    memcpy(static_cast<void*>(&meta), page_content(page), kept);
+    memcpy(&meta.norms, page_content(page) + kept, sizeof(meta.norms));
     return meta;
 }
 
@@ -129,24 +132,38 @@ void switch_metapage(Relation index, const MetaPage& meta)
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
     GenericXLogState* state = GenericXLogStart(index);
     Page page = GenericXLogRegisterBuffer(state, buffer, 0);
-    put_metapage(page, meta);
+    MetaPage next = meta;
+    next.norms = join_ranges(meta.norms, get_metapage(page).norms);
+    put_metapage(page, next);
     page_trailer(page)->segment_id = meta.generation;
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
 }
 
-uint64 bump_tombstone_version(Relation index)
+// Changes the metapage in one WAL record. `change` is called with the metapage as it is.
+template <class Change>
+static MetaPage change_metapage(Relation index, Change change)
 {
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
     GenericXLogState* state = GenericXLogStart(index);
     Page page = GenericXLogRegisterBuffer(state, buffer, 0);
     MetaPage meta = get_metapage(page);
     check_metapage(index, page, meta);
-    meta.tombstone_version++;
+    change(&meta);
     put_metapage(page, meta);
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
-    return meta.tombstone_version;
+    return meta;
+}
+
+uint64 bump_tombstone_version(Relation index)
+{
+    return change_metapage(index, [](MetaPage* meta) { meta->tombstone_version++; }).tombstone_version;
+}
+
+void widen_norms(Relation index, NormRange norms)
+{
+    change_metapage(index, [norms](MetaPage* meta) { meta->norms = join_ranges(meta->norms, norms); });
 }
 
 }  // namespace pgwarp

@@ -1,6 +1,7 @@
 // The metapage (block 0): identity of the index, and the starts of its parts.
 #pragma once
 
+#include "numeric/float32_distance.h"
 #include "postgres/storage/page.h"
 #include "protocol/format.h"
 
@@ -29,8 +30,8 @@ struct LogStart {
     StreamStart values;
 };
 
-// The metapage in memory. The page holds the fields up to the last log of its format, a reserved word, and the crc32c
-// of all before. Magic, version and the crc at the end of the content have the same places in every format, so that a
+// The metapage in memory. The page holds the fields up to the last log of its format, the norms, and the crc32c of all
+// before. Magic, version and the crc at the end of the content have the same places in every format, so that a
 // damaged metapage is not mistaken for one of another format.
 struct MetaPage {
     uint32 magic;
@@ -44,6 +45,9 @@ struct MetaPage {
     uint32 directory_crc;
     BlockNumber free_pages;  // block of the list of free extents
     LogStart logs[most_logs];
+    // Of all rows that the index ever had, where bounds of distances need them (am/row_norms.h); else none, as in
+    // indexes of versions without it.
+    NormRange norms;
 };
 
 // The last byte of a generation counts the merges of unplaced rows alone. The rest is random and belongs to the placed
@@ -75,11 +79,15 @@ enum class ReadResult { done, recycled };
 MetaPage read_metapage(Relation index);
 
 // Replaces the metapage by that of another generation, in one WAL record of its own, which makes the new generation
-// current. Nothing else may change the metapage meanwhile (the caller keeps VACUUM and other merges out).
+// current. Nothing else may change the metapage meanwhile (the caller keeps VACUUM and other merges out), but for the
+// norms, which inserts may have widened: they are kept.
 void switch_metapage(Relation index, const MetaPage& meta);
 
 // Adds one to the tombstone version, in one WAL record of its own. Returns the new version.
 uint64 bump_tombstone_version(Relation index);
+
+// Makes the norms include these, in one WAL record of its own. Comes before the row that has such a norm.
+void widen_norms(Relation index, NormRange norms);
 
 // Writes the metapage to the page's content.
 void put_metapage(Page page, const MetaPage& meta);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/client/row_pieces.h"
 #include "postgres/executor/knn_filter.h"
@@ -171,8 +172,12 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     const SearchReply& reply = answer.part->reply;
     if (answer.count == 0 || !is_complete(scan->scan->iss_RelationDesc, answer.part->request.settings)) return false;
     if (reply.kind == ResultKind::approximate) return false;
+    const bool rounds = index_arithmetic(scan->scan->iss_RelationDesc) != Arithmetic::canonical;
+    if (rounds && bounds_need_norms(search->metric)) return false;
+    const Float32Distance rounded(search->metric, search->dimensions, 0, {});
     for (uint32 i = 0; i < answer.count; ++i) {
-        *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);
+        const DistanceBounds found = bound_distance(answer.results[i], reply.kind, reply.bound_width);
+        *bound = Min(*bound, rounds ? rounded.bound(found).lower : found.lower);
     }
     *bound -= distance_rounding * std::fabs(*bound);
     return !std::isnan(*bound);

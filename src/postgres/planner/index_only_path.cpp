@@ -1,6 +1,7 @@
 #include "postgres/planner/index_only_path.h"
 
 #include "postgres/am/attribute_code.h"
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/client/index_state.h"
 #include "postgres/storage/included_tuple.h"
@@ -136,7 +137,8 @@ Distances known_distances(const IndexOptInfo* info)
         const IndexState state = read_index_state(index);
         const ResultKind kind = result_promise(state.meta.shape, state.options).kind;
         if (kind != ResultKind::approximate) {
-            known = kind == ResultKind::exact ? Distances::exact : Distances::ordered;
+            const bool exact = kind == ResultKind::exact && index_arithmetic(index) == Arithmetic::canonical;
+            known = exact ? Distances::exact : Distances::ordered;
         }
     }
     index_close(index, NoLock);

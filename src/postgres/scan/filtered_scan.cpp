@@ -187,8 +187,9 @@ bool searches_part(IndexScanDesc scan)
 
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
-    const Progress& now = state_of(scan)->now;
-    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
+    if (!row_distance(scan, tid, distance)) return false;
+    *distance = order_of(*distance);
+    return true;
 }
 
 void skip_placed_rows(IndexScanDesc scan)

@@ -127,6 +127,11 @@ bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls)
     return true;
 }
 
+bool fetch_row_key(HeapReader* reader, Tid tid, Datum* key)
+{
+    return fetch_row(reader, tid) && slot_key(reader, reader->slot, key);
+}
+
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance)
 {
     if (query.layout() == RowLayout::dense) {
@@ -137,7 +142,7 @@ bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowVie
         return true;
     }
     Datum key;
-    if (!fetch_row(reader, tid) || !slot_key(reader, reader->slot, &key)) return false;
+    if (!fetch_row_key(reader, tid, &key)) return false;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
     *distance = reader->key.list->distance(metric, query, key);
     MemoryContextSwitchTo(outer);

@@ -1,4 +1,4 @@
-// Canonical distances (those of the SQL operators) of heap rows, fetched as an index scan fetches them.
+// Canonical distances of heap rows, fetched as an index scan fetches them.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -47,6 +47,10 @@ const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
 // The values of all columns of the index, for the visible row at `tid`; false when there is no such row. Valid until
 // the next call.
 bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
+
+// The value of the index's key of the visible row at `tid`; false when there is no such row or it is NULL. Valid until
+// the next call.
+bool fetch_row_key(HeapReader* reader, Tid tid, Datum* key);
 
 // The canonical distance of the visible row at `tid` to a query of one row; false when there is none.
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const RowView& query, double* distance);

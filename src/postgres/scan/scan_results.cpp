@@ -28,11 +28,12 @@ int compare_candidates(const void* a, const void* b)
     return left->tid < right->tid ? -1 : 1;
 }
 
-// The distance of a result's heap row; false when the row is invisible.
+// The distance of a result's heap row, by which it is ordered; false when the row is invisible.
 bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
-    const Progress& now = state_of(scan)->now;
-    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
+    if (!row_distance(scan, tid, distance)) return false;
+    *distance = order_of(*distance);
+    return true;
 }
 
 // Make the candidate of a result; false when no snapshot of this scan can see its row.
@@ -42,7 +43,9 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
     *candidate = {result.tid, 0.0, 0.0, false, false, false, no_place};
     if (now.arbitrary) return true;
     if (reply.kind != ResultKind::approximate) {
-        const DistanceBounds bounds = bound_distance(result, reply.kind, reply.bound_width);
+        DistanceBounds bounds = bound_distance(result, reply.kind, reply.bound_width);
+        const OperatorDistance* peer = state_of(scan)->peer;
+        if (peer != nullptr) bounds = peer->bounds.bound(bounds);
         candidate->value = bounds.lower;
         candidate->upper = bounds.upper;
         return true;
@@ -164,6 +167,14 @@ HeapReader* scan_heap(IndexScanDesc scan)
     return state->heap;
 }
 
+bool row_distance(IndexScanDesc scan, Tid tid, double* distance)
+{
+    const ScanState* state = state_of(scan);
+    const Progress& now = state->now;
+    if (state->peer != nullptr) return fetch_operator_distance(scan_heap(scan), tid, state->peer, distance);
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
+}
+
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context)
 {
     make_room(list, 1, context);
@@ -276,7 +287,7 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
     const double tolerance = distance_rounding * Max(std::fabs(truth), std::fabs(candidate.value));
     const bool is_bound = candidate.value < candidate.upper;
     const bool right = is_bound ? candidate.value <= truth && truth <= candidate.upper
-                                : std::fabs(candidate.value - truth) <= tolerance;
+                                : candidate.value == truth || std::fabs(candidate.value - truth) <= tolerance;
     if (right) return;
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                     errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g to %.17g, the row's own is "

@@ -7,6 +7,7 @@
 #include "postgres/scan/filter_keys.h"
 #include "postgres/scan/heap_distance.h"
 #include "postgres/scan/limit_hint.h"
+#include "postgres/scan/operator_distance.h"
 #include "postgres/scan/prefetched_answers.h"
 #include "postgres/scan/search_reply.h"
 
@@ -104,6 +105,7 @@ struct ScanState {
     KeyType key;
     int query_length;          // of the index (query_value.h)
     HeapReader* heap;          // opened when needed
+    OperatorDistance* peer;    // null where the operator's distances are canonical
     IncludedReturn* included;  // null unless this is an index-only scan
     UnplacedRows* unplaced;    // null until the first one is asked for
     Progress now;
@@ -141,6 +143,8 @@ void note_passing(IndexScanDesc scan, uint32 passing);
 void describe_row(IndexScanDesc scan, const Candidate& candidate);
 
 // scan_results.cpp
+// The operator's distance of a heap row; false when the scan's snapshot doesn't see the row.
+bool row_distance(IndexScanDesc scan, Tid tid, double* distance);
 // Lets the rows of the next search be nearer than earlier ones: the KnnFilter above the scan sorts them. Rows that are
 // held keep their order among the new ones.
 void restart_order(IndexScanDesc scan);

@@ -1,6 +1,7 @@
 // Plans searches by the index's calibration.
 #include "postgres/scan/search_plan.h"
 
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
 #include "postgres/settings.h"
@@ -12,9 +13,12 @@ namespace pgwarp
 namespace
 {
 
-ResultPromise promise_of(const IndexState& state)
+// Where the operator rounds, so do the bounds of its distances.
+ResultPromise promise_of(Relation index, const IndexState& state)
 {
-    return result_promise(state.meta.shape, state.options);
+    const ResultPromise promise = result_promise(state.meta.shape, state.options);
+    if (promise.kind != ResultKind::exact || index_arithmetic(index) == Arithmetic::canonical) return promise;
+    return {ResultKind::lower_bound, true};
 }
 
 // Whether a search compares all rows, as it does in an index of no more rows than the rungs hold. That costs little,
@@ -65,7 +69,7 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
-    request->k = search_width(promise_of(state), wanted);
+    request->k = search_width(promise_of(index, state), wanted);
     request->effort = Max(choice.effort, least_effort(index));
     return {calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
@@ -80,7 +84,7 @@ bool has_rungs(bool complete, ResultKind kind)
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const MethodDescription& method = access_method_of(index);
-    const ResultPromise promise = promise_of(state);
+    const ResultPromise promise = promise_of(index, state);
     if (!has_rungs(is_planned_complete(method, state.meta.shape.element, *request), promise.kind))
         return plan_normal_search(index, state, wanted, request);
     const bool overridden = add_index_settings(index, state.meta.shape.element, &request->settings);

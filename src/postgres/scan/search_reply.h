@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "numeric/float32_distance.h"
 #include "postgres/client/request_result.h"
 
 namespace pgwarp
@@ -36,13 +37,8 @@ inline void note_keyed_search(KeyedSearches* noted, const SearchReply& reply)
     noted->ways |= static_cast<uint8>(reply.filter_ways);
 }
 
-// A row's distance lies in [lower, upper].
-struct DistanceBounds {
-    double lower;
-    double upper;
-};
 inline constexpr double rounding_slack = 1e-11;  // relative rounding error of bounds
-// The bounds of a result's distance. bound_width is the reply's.
+// The bounds of a result's canonical distance. bound_width is the reply's.
 inline DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width)
 {
     const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/scan_state.h"
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/unplaced.h"
 
@@ -119,7 +119,7 @@ void verify_unplaced(IndexScanDesc scan)
     const bool is_null = nulls[vector_column(scan->indexRelation)];
     bool right = is_null == (rows.kind == UnplacedKind::null);
     if (right && !is_null && !now.arbitrary) {
-        scanned_row_distance(scan, tid, &truth);
+        row_distance(scan, tid, &truth);
         right = std::isnan(truth);
     }
     if (right) return;

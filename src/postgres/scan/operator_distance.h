@@ -1,0 +1,42 @@
+// The distances of another extension's operator, by which an index on that extension's type orders its rows. The engine
+// knows canonical distances. They bound the operator's, which computes in float32 (numeric/float32_distance.h). Where
+// bounds of rows overlap, the operator itself is called with the heap's rows, so rows come in its own order.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include <cmath>
+#include <limits>
+
+#include "numeric/float32_distance.h"
+#include "postgres/scan/heap_distance.h"
+
+namespace pgwarp
+{
+
+// The operator of a scan, and its query. Allocated in the memory of the whole scan.
+struct OperatorDistance {
+    FmgrInfo function;
+    Oid collation;
+    bool has_norms;
+    NormRange norms;  // of the rows that the scan's snapshot sees; read once
+    Datum query;      // in the memory of the rescan
+    Float32Distance bounds;
+};
+
+// The operator of the index's operator class; null where it returns canonical distances.
+OperatorDistance* open_operator_distance(Relation index, const KeyType& key);
+
+// Copies the query to the current memory context. `row`: the same query's floats.
+void set_operator_query(OperatorDistance* distance, Relation index, Metric metric, const RowView& row, Datum query);
+
+// Calls the operator for the visible row at `tid`; false when there is none.
+bool fetch_operator_distance(HeapReader* reader, Tid tid, OperatorDistance* distance, double* value);
+
+// The place of an operator's distance among others: PostgreSQL sorts NaN after every number.
+inline double order_of(double distance)
+{
+    return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+}
+
+}  // namespace pgwarp

@@ -46,3 +46,24 @@ EXECUTE nearest('{1,2,5}');
 SELECT (array_remove(ARRAY[1,NULL,2]::real[], NULL))::vector;
 DROP TABLE assigned;
 DROP FUNCTION second;
+
+-- a cast to dimensions that are known is left out; one to others is not
+CREATE TABLE known (v vector(3), w vector, h halfvec(3));
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT v::vector::vector(3), h::halfvec::halfvec(3), w::vector(3), v::vector::vector(2) FROM known;
+INSERT INTO known VALUES ('[1,2,3]', '[1,2]', '[1,2,3]');
+SELECT v::vector::vector(3), h::halfvec::halfvec(3) FROM known;
+SELECT w::vector(3) FROM known;
+SELECT v::vector::vector(2) FROM known;
+CREATE FUNCTION is_rewritten(command text) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	file oid := pg_relation_filenode('known');
+BEGIN
+	EXECUTE command;
+	RETURN pg_relation_filenode('known') <> file;
+END $$;
+SELECT is_rewritten('ALTER TABLE known ALTER v TYPE vector(3) USING v::vector');
+SELECT is_rewritten('ALTER TABLE known ALTER v TYPE vector');
+SELECT is_rewritten('ALTER TABLE known ALTER v TYPE vector(3)');
+DROP FUNCTION is_rewritten;
+DROP TABLE known;

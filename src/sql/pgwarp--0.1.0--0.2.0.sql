@@ -110,8 +110,12 @@ CREATE OR REPLACE FUNCTION vector_avg(double precision[]) RETURNS vector
 CREATE OR REPLACE FUNCTION vector_combine(double precision[], double precision[]) RETURNS double precision[]
 	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_dimension_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 CREATE OR REPLACE FUNCTION vector(vector, integer, boolean) RETURNS vector
-	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT pgwarp_dimension_support;
 
 CREATE OR REPLACE FUNCTION array_to_vector(integer[], integer, boolean) RETURNS vector
 	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -228,7 +232,8 @@ CREATE OR REPLACE FUNCTION halfvec_combine(double precision[], double precision[
 	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 CREATE OR REPLACE FUNCTION halfvec(halfvec, integer, boolean) RETURNS halfvec
-	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT pgwarp_dimension_support;
 
 CREATE OR REPLACE FUNCTION halfvec_to_vector(halfvec, integer, boolean) RETURNS vector
 	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

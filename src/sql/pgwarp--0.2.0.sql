@@ -146,8 +146,12 @@ CREATE AGGREGATE sum(vector) (
 
 -- casts
 
+CREATE FUNCTION pgwarp_dimension_support(internal) RETURNS internal
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 CREATE FUNCTION vector(vector, integer, boolean) RETURNS vector
-	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT pgwarp_dimension_support;
 
 CREATE FUNCTION array_to_vector(integer[], integer, boolean) RETURNS vector
 	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -414,7 +418,8 @@ CREATE AGGREGATE sum(halfvec) (
 -- halfvec: casts
 
 CREATE FUNCTION halfvec(halfvec, integer, boolean) RETURNS halfvec
-	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT pgwarp_dimension_support;
 
 CREATE FUNCTION halfvec_to_vector(halfvec, integer, boolean) RETURNS vector
 	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -7,6 +7,7 @@
 #include "numeric/bits.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
+#include "postgres/am/option_hints.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
 #include "protocol/search_bound.h"
@@ -195,6 +196,7 @@ bytea* parse_options(const OptionSet& set, Datum options, bool validate)
 // Values that are wrong for every column are refused when they are set, not only when the index is built again.
 bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate)
 {
+    if (validate) refuse_option_of_pgvector(method, options);
     bytea* stored = parse_options(options_of(method), options, validate);
     if (!validate) return stored;
     refuse_fault(method.check_options(list_options(method.options, reinterpret_cast<StoredOptions*>(stored)), {}));

@@ -1,7 +1,7 @@
 # pgwarp.so by PGXS; pgwarp-engine by CMake.
-EXTENSION = pgwarp
+EXTENSION = pgwarp src/bridge/pgwarp_pgvector
 MODULE_big = pgwarp
-DATA = $(wildcard src/sql/pgwarp--*.sql)
+DATA = $(wildcard src/sql/pgwarp--*.sql src/bridge/pgwarp_pgvector--*.sql)
 
 # Sources that are compiled one by one: they have functions for several processors, depend on flags, or share the names of
 # their callbacks with another file of the folder.

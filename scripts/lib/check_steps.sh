@@ -47,6 +47,11 @@ same_version()
     version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$root_dir/pgwarp.control")
     upgrades=$(compgen -G "$root_dir/src/sql/pgwarp--*--$version.sql")
     [ -f "$root_dir/src/sql/pgwarp--$version.sql" ] || { say "no src/sql/pgwarp--$version.sql"; return 1; }
+    if ! grep -q "^default_version = '$version'" "$root_dir/src/bridge/pgwarp_pgvector.control" ||
+        [ ! -f "$root_dir/src/bridge/pgwarp_pgvector--$version.sql" ]; then
+        say "src/bridge is of another version"
+        return 1
+    fi
     [ -n "$upgrades" ] || { say "no script that upgrades to $version"; return 1; }
     grep -qF "build_name[] = \"$version\"" "$root_dir/src/protocol/messages.h" || { say "messages.h: build_name is not $version"; return 1; }
     grep -m 1 '^## ' "$root_dir/CHANGELOG.md" | grep -qF "## $version" || { say "CHANGELOG.md does not begin with $version"; return 1; }

@@ -3,6 +3,7 @@
 #   PGWARP_OLD_DESTDIR         the same for nodes of another server than the one under test (install_path)
 #   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
+#   PGVECTOR_SOURCE            pgvector's source (unset: the server's own pgvector, for tests of both)
 #   PGWARP_SEED                seed of random choices (unset: 1, and another one each time with PGWARP_TORTURE=full)
 package PgwarpTest;
 
@@ -15,7 +16,7 @@ use PostgreSQL::Test::Utils;
 use IPC::Run;
 use Test::More;
 
-our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes rows_after_waiting);
+our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes rows_after_waiting stage_pgvector);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
 my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
@@ -45,7 +46,32 @@ sub configure
 sub server_major
 {
 	my ($node) = @_;
-	return ($node ? $node->config_data('--version') : `pg_config --version`) =~ /(\d+)/ ? $1 : die 'no version';
+	return ($node ? $node->config_data('--version') : pg_config("version")) =~ /(\d+)/ ? $1 : die 'no version';
+}
+
+sub pg_config
+{
+	my ($what) = @_;
+	my $line = `pg_config --$what`;
+	chomp $line;
+	return $line;
+}
+
+# Let clusters find pgvector beside pgwarp. False where there is none. Its source is copied, built and installed into a
+# folder of this test, with pgwarp, and the path of the copy is returned.
+sub stage_pgvector
+{
+	my $source = $ENV{PGVECTOR_SOURCE} // '';
+	return -e pg_config('sharedir') . '/extension/vector.control' if $source eq '';
+	my $folder = PostgreSQL::Test::Utils::tempdir();
+	chmod 0755, $folder;
+	system_or_bail('cp', '-r', $source, "$folder/source");
+	system_or_bail('cp', '-r', "$ENV{PGWARP_DESTDIR}/.", "$folder/stage") if $ENV{PGWARP_DESTDIR};
+	my @make = ('make', '-s', '-C', "$folder/source", 'PG_CONFIG=' . pg_config('bindir') . '/pg_config', 'OPTFLAGS=', 'with_llvm=no');
+	system_or_bail(@make);
+	system_or_bail(@make, "DESTDIR=$folder/stage", 'install');
+	$ENV{PGWARP_DESTDIR} = "$folder/stage";
+	return "$folder/source";
 }
 
 # The setting by which a node finds an extension in a staging folder. Up to 17 it is Debian's own.

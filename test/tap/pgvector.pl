@@ -1,6 +1,4 @@
 # pgwarp beside pgvector in one database, with either library loaded first.
-#   PGVECTOR_SOURCE   pgvector's source, which is copied, built and installed into a folder of this test (unset: the
-#                     server's own pgvector; where it has none, the test is skipped)
 use strict;
 use warnings FATAL => 'all';
 
@@ -11,24 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $source = $ENV{PGVECTOR_SOURCE} // '';
-chomp(my $share = `pg_config --sharedir`);
-my $control = "$share/extension/vector.control";
-plan skip_all => 'no pgvector: neither PGVECTOR_SOURCE nor an installed one' if $source eq '' && !-e $control;
-
-# Both extensions under one folder.
-if ($source ne '')
-{
-	my $folder = PostgreSQL::Test::Utils::tempdir();
-	chmod 0755, $folder;
-	chomp(my $programs = `pg_config --bindir`);
-	system_or_bail('cp', '-r', $source, "$folder/source");
-	system_or_bail('cp', '-r', "$ENV{PGWARP_DESTDIR}/.", "$folder/stage") if $ENV{PGWARP_DESTDIR};
-	my @make = ('make', '-s', '-C', "$folder/source", "PG_CONFIG=$programs/pg_config", 'OPTFLAGS=', 'with_llvm=no');
-	system_or_bail(@make);
-	system_or_bail(@make, "DESTDIR=$folder/stage", 'install');
-	$ENV{PGWARP_DESTDIR} = "$folder/stage";
-}
+plan skip_all => 'no pgvector: neither PGVECTOR_SOURCE nor an installed one' if !stage_pgvector();
 
 my $node = PostgreSQL::Test::Cluster->new('company');
 $node->init;
@@ -42,7 +23,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION vector');
 my ($rc, $out, $err) = $node->psql('postgres', 'CREATE EXTENSION pgwarp');
 like($err, qr/ERROR:  type "vector" already exists in schema "public"/, 'one schema has no room for both');
-like($err, qr/DETAIL:  It belongs to extension "vector"\..*HINT:  Create pgwarp in another schema: .*CREATE EXTENSION pgwarp SCHEMA pgwarp/s, 'which is said, with a hint');
+like($err, qr/DETAIL:  It belongs to extension "vector"\..*HINT:  Create pgwarp in another schema: .*CREATE EXTENSION pgwarp SCHEMA pgwarp; then CREATE EXTENSION pgwarp_pgvector/s, 'which is said, with a hint');
 
 sub fill
 {

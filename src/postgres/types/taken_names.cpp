@@ -28,8 +28,11 @@ namespace
              errmsg("type \"%s\" already exists in schema \"%s\"", type, get_namespace_name(schema)),
              extension != nullptr ? errdetail("It belongs to extension \"%s\".", extension) : 0,
              updating ? errhint("Move pgwarp first: CREATE SCHEMA pgwarp; ALTER EXTENSION pgwarp SET SCHEMA pgwarp;")
-                      : errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA "
-                                "pgwarp;")));
+             : extension != nullptr && strcmp(extension, "vector") == 0
+                 ? errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA "
+                           "pgwarp; then CREATE EXTENSION pgwarp_pgvector for indexes on pgvector's own columns.")
+                 : errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA "
+                           "pgwarp;")));
 }
 
 // Raises an error where the other one of pgwarp's extensions has the access methods: `vector`, which serves pgvector's

@@ -277,7 +277,7 @@ CREATE FUNCTION written() RETURNS TABLE (answer text) LANGUAGE sql AS $$
 		('SELECT distance FROM (SELECT items.id AS id, items.v <=> ''[1,2,3]'' AS distance FROM items) AS anon ORDER BY anon.distance ASC LIMIT 10', 'items_cosine'),
 		('SELECT v <-> ''[1,2,3]'' FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 3) LIMIT 1', 'items_l2'),
 		('WITH near AS MATERIALIZED (SELECT id, v <-> ''[1,2,3]'' AS distance FROM items ORDER BY distance LIMIT 10) SELECT distance FROM near WHERE distance < 5', 'items_l2'),
-		('SELECT array_agg(distance ORDER BY distance + 0) FROM (SELECT v <-> ''[1,2,3]'' AS distance FROM items ORDER BY distance LIMIT 10) near', 'items_l2'),
+		('SELECT max(distance + 0) FROM (SELECT v <-> ''[1,2,3]'' AS distance FROM items ORDER BY distance LIMIT 10) near', 'items_l2'),
 		('SELECT 1 - (v <=> ''[1,2,3]'') AS similarity FROM items WHERE 1 - (v <=> ''[1,2,3]'') > 0.9 ORDER BY similarity DESC LIMIT 30', 'items_cosine'),
 		('SELECT avg(d) FROM (SELECT v <-> ''[1,2,3]'' AS d FROM items ORDER BY d LIMIT 10) s', 'items_l2')) f(s, used)
 $$;

@@ -5,7 +5,7 @@ DATA = $(wildcard src/sql/pgwarp--*.sql src/bridge/pgwarp_pgvector--*.sql)
 
 # Sources that are compiled one by one: they have functions for several processors, depend on flags, or share the names of
 # their callbacks with another file of the folder.
-CXX_SOURCES = src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
+CXX_SOURCES = src/methods/description.cpp $(wildcard src/methods/*/description.cpp src/methods/*/estimate.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/edit_distance.cpp src/numeric/gram_distance.cpp \
 	src/numeric/jaro_winkler.cpp src/numeric/sparse_distance.cpp \
 	src/postgres/storage/fault_point.cpp src/postgres/client/message_fault.cpp \

@@ -70,6 +70,7 @@ check_format()
     counted_step "method names" "$root_dir/scripts/method_names"
     counted_step "scripts, and what follows from descriptions" start_scripts
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
+    counted_step "pages of the site" perl "$root_dir/scripts/lib/check_nav.pl" "$root_dir"
     counted_step "statements of the docs" perl "$root_dir/scripts/lib/check_statements.pl" "$root_dir"
     counted_step "man page" perl "$root_dir/scripts/lib/check_man.pl" "$root_dir"
     counted_step "version" same_version
@@ -253,7 +254,8 @@ device=cpu
 # The server must be able to read the tests, and root's home is closed to it.
 stage_tests()
 {
-    mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && chmod -R a+rX "$work/tests"
+    mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && mkdir "$work/tests/docs" &&
+        cp -a "$root_dir/docs/monitoring" "$work/tests/docs/" && chmod -R a+rX "$work/tests"
 }
 
 # Run the tests of `make installcheck` with all output in the work folder: run_regress [TEST...]

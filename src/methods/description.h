@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "methods/build_estimate.h"
 #include "numeric/metric.h"
 #include "protocol/format.h"
 #include "protocol/parameters.h"
@@ -161,6 +162,8 @@ struct MethodDescription {
     ResultPromise (*result_promise)(const ParameterList& options, ElementType element, Metric metric);
     // Returns the cost of a search for the usual number of rows, as a number of compared rows.
     double (*compared_rows)(const SearchCostInput& input);
+    // Estimates an index with default options (build_estimate.h). Null: nothing is known before the build.
+    BuildEstimate (*estimate_build)(const EstimateInput& input) = nullptr;
 
     // Rows of these elements: normal searches miss none, and return them in the order of continuations.
     ElementSet complete = {};

@@ -1714,3 +1714,27 @@ CREATE OR REPLACE VIEW pgwarp_merge_progress AS
 			'pgwarp_matchcount_handler(internal)'::pg_catalog.regprocedure)
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
 		WHERE d.datname = pg_catalog.current_database());
+
+-- advice before an index is built
+
+CREATE FUNCTION pgwarp_advise(
+	relation regclass,
+	"column" name,
+	operator text DEFAULT NULL,
+	OUT method text,
+	OUT operator_class text,
+	OUT ordered_by text,
+	OUT recommended boolean,
+	OUT is_exact boolean,
+	OUT rows bigint,
+	OUT dimensions integer,
+	OUT index_bytes bigint,
+	OUT engine_bytes bigint,
+	OUT gpu_bytes bigint,
+	OUT build_time interval,
+	OUT compared_rows bigint,
+	OUT statement text,
+	OUT warnings text[]
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 5;
+COMMENT ON FUNCTION pgwarp_advise(regclass, name, text) IS 'the indexes that a column could have, with their sizes and build times estimated';

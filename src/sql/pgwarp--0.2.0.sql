@@ -2325,3 +2325,27 @@ COMMENT ON FUNCTION kmeans(regclass, name, integer, integer, bigint, bigint) IS 
 CREATE FUNCTION nearest_centroid(vector, vector[]) RETURNS integer
 	AS 'MODULE_PATHNAME', 'pgwarp_nearest_centroid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION nearest_centroid(vector, vector[]) IS 'position of the nearest vector in an array, from 1';
+
+-- advice before an index is built
+
+CREATE FUNCTION pgwarp_advise(
+	relation regclass,
+	"column" name,
+	operator text DEFAULT NULL,
+	OUT method text,
+	OUT operator_class text,
+	OUT ordered_by text,
+	OUT recommended boolean,
+	OUT is_exact boolean,
+	OUT rows bigint,
+	OUT dimensions integer,
+	OUT index_bytes bigint,
+	OUT engine_bytes bigint,
+	OUT gpu_bytes bigint,
+	OUT build_time interval,
+	OUT compared_rows bigint,
+	OUT statement text,
+	OUT warnings text[]
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED COST 10000 ROWS 5;
+COMMENT ON FUNCTION pgwarp_advise(regclass, name, text) IS 'the indexes that a column could have, with their sizes and build times estimated';

@@ -1,5 +1,6 @@
 // The description of exact.
 #include "methods/comparisons.h"
+#include "methods/exact/estimate.h"
 
 namespace pgwarp
 {
@@ -47,6 +48,7 @@ constexpr MethodDescription exact_description = {
     .check_options = check_form_of_bits,
     .result_promise = promise_results,
     .compared_rows = compare_all_rows,
+    .estimate_build = estimate_exact_build,
     .complete = ElementSet::all(),
     .stores_rows = ElementSet::all(),
     .stores_halves = true,

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "methods/comparisons.h"
+#include "methods/graph/estimate.h"
 
 namespace pgwarp
 {
@@ -175,6 +176,7 @@ constexpr MethodDescription graph_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_neighbours,
+    .estimate_build = estimate_graph_build,
     .links_rows = true,
 };
 

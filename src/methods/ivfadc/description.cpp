@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "methods/comparisons.h"
+#include "methods/ivfadc/estimate.h"
 
 namespace pgwarp
 {
@@ -119,6 +120,7 @@ constexpr MethodDescription ivfadc_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_lists_and_codes,
+    .estimate_build = estimate_ivfadc_build,
     .spread_option = "lists",
 };
 

@@ -2,29 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "methods/ivfadc/defaults.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/options.h"
 
 namespace pgwarp
 {
 
-namespace
-{
-
-// About four dimensions a subquantizer, and no more than 128 bytes of code.
-std::size_t choose_subquantizers(std::size_t dimensions)
-{
-    return std::clamp<std::size_t>(dimensions / 4, 1, 128);
-}
-
-// Lists hold about half the square root of the rows: small tables get few lists, large ones many short ones.
-std::size_t choose_lists(std::size_t rows)
-{
-    const auto lists = static_cast<std::size_t>(2 * std::sqrt(static_cast<double>(rows)));
-    return std::clamp<std::size_t>(lists, 1, 16384);
-}
-
-}  // namespace
+using ivfadc::choose_lists;
+using ivfadc::choose_subquantizers;
 
 IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions)
 {

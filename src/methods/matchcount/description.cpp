@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "methods/matchcount/estimate.h"
 #include "methods/matchcount/hash_count.h"
 #include "methods/matchcount/one_round.h"
 
@@ -205,6 +206,7 @@ constexpr MethodDescription matchcount_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_rows,
+    .estimate_build = estimate_matchcount_build,
     .complete = exact_elements,
     .takes_bound = exact_elements,
     .stores_rows = exact_elements,

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "methods/pqtree/description.h"
+#include "methods/pqtree/estimate.h"
 
 namespace pgwarp
 {
@@ -119,6 +120,7 @@ constexpr MethodDescription pqtree_description = {
     .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_leaves_and_codes,
+    .estimate_build = estimate_pqtree_build,
 };
 
 }  // namespace pgwarp

@@ -3,40 +3,20 @@
 #include <cmath>
 
 #include "methods/options.h"
+#include "methods/pqtree/defaults.h"
 #include "methods/pqtree/pqtree.h"
 
 namespace pgwarp
 {
 
+using pqtree::choose_level1;
+using pqtree::choose_level2;
+using pqtree::choose_line_parts;
+using pqtree::leaves_for;
+using pqtree::usual_parts;
+
 namespace
 {
-
-constexpr std::size_t usual_parts = 2;
-constexpr std::size_t usual_level1 = 64;
-constexpr double most_bins_by_default = 0.4;
-constexpr std::size_t line_dimensions = 8;
-constexpr std::size_t usual_line_parts = 128;  // at most
-
-// As many leaves as make this number of bins a row.
-double leaves_for(double bins_per_row, std::size_t rows, std::size_t parts)
-{
-    return std::pow(std::max(bins_per_row * static_cast<double>(rows), 4.0),
-                    1.0 / static_cast<double>(std::max<std::size_t>(parts, 2)));
-}
-
-std::size_t choose_level1(double leaves)
-{
-    return std::clamp<std::size_t>(static_cast<std::size_t>(leaves / 2), 2, usual_level1);
-}
-
-// Of two parts as many leaves as make no more bins than that; of other numbers of parts about one bin a row.
-std::size_t choose_level2(std::size_t rows, std::size_t parts, std::size_t k1)
-{
-    const auto level1 = static_cast<double>(k1);
-    const double wanted = parts == usual_parts ? std::floor(leaves_for(most_bins_by_default, rows, parts) / level1)
-                                               : std::round(leaves_for(1, rows, parts) / level1);
-    return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, std::min(most_level2, most_leaves / k1));
-}
 
 // The leaves of more centroids cost time, and those of fewer miss bins: more than a hundredth of the recall at these
 // shares of the rows (SIFT, 100,000 and 1,000,000 rows).
@@ -45,14 +25,6 @@ std::size_t choose_width(std::size_t k1, std::size_t candidates, std::size_t row
     const auto within = [&](std::size_t share) { return candidates * share <= rows; };
     const std::size_t quarters = within(256) ? 1 : within(20) ? 2 : within(8) ? 3 : 4;
     return (quarters * k1 + 3) / 4;
-}
-
-// A multiple of the parts, with no piece without dimensions.
-std::size_t choose_line_parts(std::size_t dimensions, std::size_t parts)
-{
-    const std::size_t wanted = std::min((dimensions + line_dimensions - 1) / line_dimensions, usual_line_parts);
-    const std::size_t most = dimensions / parts * parts;
-    return std::clamp((wanted + parts - 1) / parts * parts, parts, most);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "postgres/client/request.h"
 #include "postgres/client/shared_slot.h"
 #include "postgres/fmgr_cpp.h"
+#include "postgres/functions/engine_status.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
 
@@ -29,18 +30,6 @@ extern "C" {
 namespace pgwarp
 {
 
-namespace
-{
-
-constexpr int engine_columns = 10;
-constexpr int status_columns = 33;
-constexpr int gpu_column = 15;  // null for the CPU
-constexpr int first_count_column = 18;
-constexpr int count_columns = 3;       // of rows
-constexpr int delta_cost_column = 21;  // null if unknown
-constexpr int mean_columns = 6;        // the last columns, null until the first search
-
-// Returns a copy of the engine's status; null when no launcher runs.
 StatusReply* fetch_status()
 {
     if (!launcher_is_running()) return nullptr;
@@ -53,6 +42,17 @@ StatusReply* fetch_status()
     status->mirror_count = Min(status->mirror_count, most);
     return status;
 }
+
+namespace
+{
+
+constexpr int engine_columns = 10;
+constexpr int status_columns = 33;
+constexpr int gpu_column = 15;  // null for the CPU
+constexpr int first_count_column = 18;
+constexpr int count_columns = 3;       // of rows
+constexpr int delta_cost_column = 21;  // null if unknown
+constexpr int mean_columns = 6;        // the last columns, null until the first search
 
 MirrorStatus* mirrors_of(StatusReply* status)
 {

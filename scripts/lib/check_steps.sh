@@ -40,7 +40,7 @@ format_tree()
         sort | xargs -r clang-format --dry-run -Werror
 }
 
-# The version stands in pgwarp.control. Names of files and the build's name in the protocol follow it.
+# The version stands in pgwarp.control. Names of files, the build's name in the protocol and what packages say follow it.
 same_version()
 {
     local version upgrades
@@ -55,6 +55,10 @@ same_version()
     [ -n "$upgrades" ] || { say "no script that upgrades to $version"; return 1; }
     grep -qF "build_name[] = \"$version\"" "$root_dir/src/protocol/messages.h" || { say "messages.h: build_name is not $version"; return 1; }
     grep -m 1 '^## ' "$root_dir/CHANGELOG.md" | grep -qF "## $version" || { say "CHANGELOG.md does not begin with $version"; return 1; }
+    head -n 1 "$root_dir/debian/changelog" | grep -q "^pgwarp (${version//./\\.}[~)-]" || { say "debian/changelog does not begin with $version"; return 1; }
+    [ "$(grep -c "\"version\": \"$version\"" "$root_dir/META.json")" = 2 ] && grep -qF "\"src/sql/pgwarp--$version.sql\"" "$root_dir/META.json" ||
+        { say "META.json is not of $version"; return 1; }
+    grep -qF "\"pgwarp $version\"" "$root_dir/docs/man/pgwarp-engine.1" || { say "the man page is not of $version"; return 1; }
 }
 
 # scripts/shell tells how it is used before it builds; a compiler is a command that may have arguments.

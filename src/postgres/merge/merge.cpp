@@ -25,7 +25,7 @@ namespace
 
 constexpr BlockNumber worth_moving = 128;  // pages of a file below which free pages are left where they are
 constexpr double free_share = 0.6;         // of the file's pages
-constexpr double stream_share = 0.05;  // more rows than this share in the logs at a merge's end: more will come
+constexpr double stream_share = 0.05;      // more rows than this share in the logs at a merge's end: more will come
 
 struct HalfScale {
     float* values;

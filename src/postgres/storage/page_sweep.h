@@ -11,8 +11,8 @@ namespace pgwarp
 
 // The caller keeps VACUUM and merges out. Inserts go on: an insert that adds a page to a log keeps the page before it
 // locked until the link is written, so the sweep finds no such page unused. Trailing pages are given back when no other
-// session has the index locked: at once, or within some seconds, during which other sessions come first, with `patience`
-// or where these pages are most of the file.
+// session has the index locked: at once, or within some seconds, during which other sessions come first, with
+// `patience` or where these pages are most of the file.
 void sweep_pages(Relation index, bool patience);
 
 }  // namespace pgwarp

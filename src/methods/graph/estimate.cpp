@@ -13,7 +13,7 @@ namespace
 constexpr double degree = 32;
 constexpr double number_bytes = 4;
 constexpr double seeds_of_root = 2.5;  // seed_count()
-constexpr double most_seeds = 16384;
+constexpr double seed_limit = 16384;
 
 constexpr double core_seconds_of_row = 4e-5;
 constexpr double core_seconds_of_value = 6.2e-7;
@@ -28,7 +28,7 @@ BuildEstimate estimate_graph_build(const EstimateInput& input)
     const bool of_bits = input.shape.element == ElementType::bit;
     const double vectors = bytes_of_floats(input.shape);
     const double links = degree * number_bytes;
-    const double seeds = std::min({seeds_of_root * std::sqrt(input.rows), most_seeds, input.rows});
+    const double seeds = std::min({seeds_of_root * std::sqrt(input.rows), seed_limit, input.rows});
     // Rows as bytes, along which a search goes, with two terms; those of the seeds twice.
     const double bytes = of_bits ? 0 : dimensions + 2 * sizeof(float);
     const double searched = input.rows * (vectors + links + bytes) + seeds * (number_bytes + bytes);

@@ -9,7 +9,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr double codewords = 256;
+constexpr double codebook_rows = 256;
 constexpr double number_bytes = 4;  // of a row's list, or of its place
 constexpr double block_rows = 16;   // rows of lists are padded to blocks, by half of one on average
 
@@ -31,7 +31,7 @@ BuildEstimate estimate_ivfadc_build(const EstimateInput& input)
     const auto code = static_cast<double>(ivfadc::choose_subquantizers(input.shape.dimensions));
     const double halves = bytes_of_halves(input.shape);
     const double centroids = lists * bytes_of_floats(input.shape);
-    const double codebooks = codewords * bytes_of_floats(input.shape);
+    const double codebooks = codebook_rows * bytes_of_floats(input.shape);
     // The CPU proposes by bytes, which it makes of the halves, and then needs no codes.
     const double bytes = dimensions + 2 * sizeof(float);
     const double padding = lists * block_rows / 2 * bytes;

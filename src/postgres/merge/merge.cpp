@@ -4,6 +4,7 @@
 #include "numeric/metric.h"
 #include "postgres/am/index_options.h"
 #include "postgres/build/build_phases.h"
+#include "postgres/client/connection.h"
 #include "postgres/client/mirror_load.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/merge/stored_vectors.h"
@@ -367,10 +368,15 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     read_delta_ends(index, read_metapage(index), goal);
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
-    if (lies_behind_free_pages(index)) {
+    // A move that no merge came before is worth no warning where there is no engine.
+    char* why = nullptr;
+    if (lies_behind_free_pages(index) && (outcome.kind != MergeKind::none || try_open_engine(&why))) {
+        MergeOutcome moved = {};
         move_log_tails(index, read_metapage(index));
         read_delta_ends(index, read_metapage(index), goal);
-        merge_step(index, MergeReason::room, goal, &outcome);
+        merge_step(index, MergeReason::room, goal, &moved);
+        outcome.merged += moved.merged;
+        if (outcome.kind == MergeKind::none) outcome.kind = moved.kind;
     }
     if (reason == MergeReason::asked || outcome.kind != MergeKind::none) {
         ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),

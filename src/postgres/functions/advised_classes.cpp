@@ -26,9 +26,11 @@ Oid own_access_method(const MethodDescription& method)
 {
     const Oid found = get_am_oid(method.name, true);
     if (!OidIsValid(found)) return InvalidOid;
-    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(found, true);
+    const IndexAmRoutine* routine = GetIndexAmRoutineByAmId(found, true);
     const bool own = routine != nullptr && find_access_method(routine->amoptions) == &method;
-    if (routine != nullptr) pfree(routine);
+#if PG_VERSION_NUM < 190000
+    if (routine != nullptr) pfree(const_cast<IndexAmRoutine*>(routine));
+#endif
     return own ? found : InvalidOid;
 }
 

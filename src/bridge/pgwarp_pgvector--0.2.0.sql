@@ -64,7 +64,7 @@ BEGIN
 
 	-- casts: the types have the same layout
 
-	FOR made IN SELECT type FROM unnest(ARRAY['vector', 'halfvec']) AS type LOOP
+	FOR made IN SELECT type FROM unnest(ARRAY['vector', 'halfvec', 'sparsevec']) AS type LOOP
 		EXECUTE format('CREATE CAST (%I.%I AS %I.%I) WITHOUT FUNCTION AS ASSIGNMENT', theirs, made.type, ours, made.type);
 		EXECUTE format('CREATE CAST (%I.%I AS %I.%I) WITHOUT FUNCTION AS ASSIGNMENT', ours, made.type, theirs, made.type);
 	END LOOP;

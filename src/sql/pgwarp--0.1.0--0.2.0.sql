@@ -440,7 +440,8 @@ CREATE FUNCTION sparsevec_negative_inner_product(sparsevec, sparsevec) RETURNS f
 -- sparsevec: casts
 
 CREATE FUNCTION sparsevec(sparsevec, integer, boolean) RETURNS sparsevec
-	AS 'MODULE_PATHNAME', 'pgwarp_sparsevec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+	AS 'MODULE_PATHNAME', 'pgwarp_sparsevec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE
+	SUPPORT pgwarp_dimension_support;
 
 CREATE FUNCTION sparsevec_to_vector(sparsevec, integer, boolean) RETURNS vector
 	AS 'MODULE_PATHNAME', 'pgwarp_sparsevec_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

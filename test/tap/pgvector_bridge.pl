@@ -58,18 +58,18 @@ like(error_of('CREATE INDEX ON items USING graph (v public.vector_l2_ops) WITH (
 like(error_of('CREATE INDEX ON items USING exact (v public.vector_l2_ops) WITH (m = 16)'), qr/unrecognized parameter "m"$/m, 'm of a method that has no such thing');
 
 # Columns change between the types without a rewrite, and with their dimensions.
-run_sql('CREATE TABLE plain AS SELECT id, v::public.vector(24) AS v, h::public.halfvec(24) AS h FROM items');
+run_sql('CREATE TABLE plain AS SELECT id, v::public.vector(24) AS v, h::public.halfvec(24) AS h, v::public.sparsevec(24) AS s FROM items');
 my $file = run_sql("SELECT pg_relation_filenode('plain')");
-run_sql('ALTER TABLE plain ALTER v TYPE pgwarp.vector(24), ALTER h TYPE pgwarp.halfvec(24)');
+run_sql('ALTER TABLE plain ALTER v TYPE pgwarp.vector(24), ALTER h TYPE pgwarp.halfvec(24), ALTER s TYPE pgwarp.sparsevec(24)');
 is(run_sql("SELECT pg_relation_filenode('plain')"), $file, 'ALTER TYPE to pgwarp\'s types rewrites nothing');
-is(run_sql("SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'plain'::regclass AND attnum > 1"), 'pgwarp.vector(24) pgwarp.halfvec(24)', 'the types');
+is(run_sql("SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'plain'::regclass AND attnum > 1"), 'pgwarp.vector(24) pgwarp.halfvec(24) pgwarp.sparsevec(24)', 'the types');
 like(error_of('ALTER TABLE plain ALTER v TYPE pgwarp.vector(23)'), qr/expected 23 dimensions, not 24/, 'other dimensions');
-run_sql('ALTER TABLE plain ALTER v TYPE public.vector, ALTER h TYPE public.halfvec');
+run_sql('ALTER TABLE plain ALTER v TYPE public.vector, ALTER h TYPE public.halfvec, ALTER s TYPE public.sparsevec');
 is(run_sql("SELECT pg_relation_filenode('plain')"), $file, 'nor does the way back, without dimensions');
 like(error_of('ALTER TABLE plain ALTER v TYPE pgwarp.vector(23)'), qr/expected 23 dimensions, not 24/, 'which are checked where they are unknown');
 run_sql('ALTER TABLE plain ALTER v TYPE pgwarp.vector(24)');
 isnt(run_sql("SELECT pg_relation_filenode('plain')"), $file, 'by reading all rows');
-is(run_sql('SELECT count(*) FROM plain p JOIN items i USING (id) WHERE p.v::public.vector = i.v AND p.h = i.h'), 1500, 'the values');
+is(run_sql('SELECT count(*) FROM plain p JOIN items i USING (id) WHERE p.v::public.vector = i.v AND p.h = i.h AND p.s = i.v::public.sparsevec'), 1500, 'the values');
 
 # Dependencies, and dumps.
 like(error_of('DROP EXTENSION vector'), qr/cannot drop extension vector because other objects depend on it/, 'pgvector stays');

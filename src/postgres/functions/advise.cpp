@@ -157,12 +157,14 @@ void put_advices(const AdvisedColumn& column, const IndexAdvice* advices, int co
 [[noreturn]] void refuse_type(const AdvisedColumn& column)
 {
     const char* type = format_type_be(column.attribute->atttypid);
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_DATATYPE_MISMATCH),
-         column.operator_name != nullptr ? errmsg("no index orders values of type %s by %s", type, column.operator_name)
-                                         : errmsg("no index orders values of type %s by a distance", type),
-         errhint("Columns can be of a type such as vector, halfvec, bit, text, arrays, tsvector or attributes.")));
+    const char* operators = list_advised_operators(column.type);
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    column.operator_name != nullptr
+                        ? errmsg("no index orders values of type %s by %s", type, column.operator_name)
+                        : errmsg("no index orders values of type %s by a distance", type),
+                    operators != nullptr ? errhint("Its operators, to be named without a schema: %s.", operators)
+                                         : errhint("Columns can be of a type such as vector, halfvec, sparsevec, bit, "
+                                                   "text, arrays, tsvector or attributes.")));
 }
 
 void advise(AdvisedColumn* column, AdviceRows rows)

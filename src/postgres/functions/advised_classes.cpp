@@ -9,6 +9,8 @@ extern "C" {
 #include "catalog/pg_amop.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
+#include "lib/stringinfo.h"
+#include "nodes/value.h"
 #include "parser/parse_coerce.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
@@ -26,9 +28,11 @@ Oid own_access_method(const MethodDescription& method)
 {
     const Oid found = get_am_oid(method.name, true);
     if (!OidIsValid(found)) return InvalidOid;
-    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(found, true);
+    const IndexAmRoutine* routine = GetIndexAmRoutineByAmId(found, true);
     const bool own = routine != nullptr && find_access_method(routine->amoptions) == &method;
-    if (routine != nullptr) pfree(routine);
+#if PG_VERSION_NUM < 190000
+    if (routine != nullptr) pfree(const_cast<IndexAmRoutine*>(routine));
+#endif
     return own ? found : InvalidOid;
 }
 
@@ -108,6 +112,21 @@ List* find_advised_classes(Oid type, const char* operator_name)
         if (wanted) found = lappend(found, candidate);
     }
     return found == NIL && operator_name == nullptr ? all : found;
+}
+
+const char* list_advised_operators(Oid type)
+{
+    List* listed = NIL;
+    StringInfoData text;
+    initStringInfo(&text);
+    ListCell* cell;
+    foreach (cell, find_classes(type)) {
+        String* name = makeString(pstrdup(static_cast<AdvisedClass*>(lfirst(cell))->operator_name));
+        if (list_member(listed, name)) continue;
+        appendStringInfo(&text, "%s%s", listed == NIL ? "" : ", ", strVal(name));
+        listed = lappend(listed, name);
+    }
+    return listed == NIL ? nullptr : text.data;
 }
 
 }  // namespace pgwarp

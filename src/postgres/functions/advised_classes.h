@@ -24,5 +24,7 @@ struct AdvisedClass {
 // Returns AdvisedClass pointers in the order of descriptions. With an operator's name those whose rows are ordered by
 // it; otherwise the default of each method, or all classes of a type that has no default.
 List* find_advised_classes(Oid type, const char* operator_name);
+// Returns the operators of all classes of the type, each once, as a list to read; null where the type has no class.
+const char* list_advised_operators(Oid type);
 
 }  // namespace pgwarp

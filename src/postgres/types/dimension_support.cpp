@@ -34,7 +34,8 @@ bool counts_dimensions(Oid type)
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(modifier_input(type)));
     if (!HeapTupleIsValid(tuple)) return false;
     const char* name = NameStr(reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proname);
-    const bool counts = strcmp(name, "vector_typmod_in") == 0 || strcmp(name, "halfvec_typmod_in") == 0;
+    const bool counts = strcmp(name, "vector_typmod_in") == 0 || strcmp(name, "halfvec_typmod_in") == 0 ||
+                        strcmp(name, "sparsevec_typmod_in") == 0;
     ReleaseSysCache(tuple);
     return counts;
 }

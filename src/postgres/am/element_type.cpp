@@ -139,6 +139,8 @@ ElementType index_element_type(Relation index)
 
 Arithmetic index_arithmetic(Relation index)
 {
+    // pgvector's operator classes have other functions under this number.
+    if (find_alias(index) != nullptr) return Arithmetic::canonical;
     const auto column = static_cast<AttrNumber>(vector_column(index) + 1);
     if (!OidIsValid(index_getprocid(index, column, arithmetic_support))) return Arithmetic::canonical;
     FmgrInfo* function = index_getprocinfo(index, column, arithmetic_support);

@@ -163,6 +163,24 @@ for my $operator ('<->', '<#>', '<=>', '<+>')
 	is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $query"), run_sql("SET enable_indexscan = off; $query"), "$operator: rows of partitions");
 }
 
+# Distances that single precision cannot express: NaN sorts after infinity, and before all where the order is reversed.
+run_sql('DROP TABLE IF EXISTS huge; CREATE TABLE huge (v public.vector(16))');
+run_sql('INSERT INTO huge SELECT (SELECT array_agg((CASE i % 7 WHEN 0 THEN 3e38 * (1 - 2 * (j % 2)) WHEN 1 THEN -3e38 WHEN 2 THEN 3e38 WHEN 3 THEN 1e-30 WHEN 4 THEN 0 ELSE i % 5 + j END)::real ORDER BY j) FROM generate_series(1, 16) j)::public.vector FROM generate_series(1, 70) i; INSERT INTO huge VALUES (NULL)');
+for my $class (sort keys %operators)
+{
+	run_sql("DROP INDEX IF EXISTS huge_v; CREATE INDEX huge_v ON huge USING exact (v public.$class)");
+	for my $query ('array_fill(3e38::real, ARRAY[16])', 'array_fill(1::real, ARRAY[16])')
+	{
+		my $distance = "(v $operators{$class} (" . run_sql("SELECT quote_literal(${query}::public.vector)") . '::public.vector))';
+		for my $order ($distance, "-$distance DESC", "1 - $distance DESC NULLS LAST")
+		{
+			my $value = $order =~ s/ DESC.*//r;
+			my $sorted = "SELECT string_agg(d::text, ' ') FROM (SELECT $value AS d FROM huge ORDER BY $order) s";
+			is(run_sql("SET enable_seqscan = off; $sorted"), run_sql("SET enable_indexscan = off; $sorted"), "overflow: ORDER BY $order");
+		}
+	}
+}
+
 # Bits: pgvector's operators on PostgreSQL's own type.
 run_sql("CREATE TABLE words AS SELECT i AS id, (i * 7919 % 65536)::bit(16) AS b FROM generate_series(1, 400) i; CREATE INDEX words_b ON words USING graph (b public.bit_hamming_ops)");
 is(run_sql("SET enable_seqscan = off; SET enable_sort = off; SELECT array_agg(d) FROM (SELECT b OPERATOR(public.<~>) B'1010101010101010' AS d FROM words ORDER BY b OPERATOR(public.<~>) B'1010101010101010' LIMIT 20) s"),

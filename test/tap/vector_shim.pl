@@ -61,6 +61,9 @@ for my $type (sort keys %classes)
 			is($node->psql('postgres', "CREATE INDEX searched ON items USING $method ($type $class)"), 0, "$method ($class)");
 			is(sql("SET enable_seqscan = off; SET pgwarp.recall = 0.9999; $search"), $expected, "$method ($class): answers");
 			like(sql("SET enable_seqscan = off; EXPLAIN (COSTS OFF) $search"), qr/Index Scan using searched/, "$method ($class): by the index");
+			my $insert = 'BEGIN; INSERT INTO items SELECT id + 3000, vector, halfvec, sparsevec, bit FROM items WHERE id % 3 = 0';
+			my $all = sql("$insert; SET enable_indexscan = off; $search; ROLLBACK");
+			is(sql("$insert; SET enable_seqscan = off; SET pgwarp.recall = 0.9999; $search; ROLLBACK"), $all, "$method ($class): rows that were inserted");
 			sql('DROP INDEX searched');
 		}
 	}

@@ -2,10 +2,12 @@
 // where an expression reverses the order they come on the other side: the scan is told (scan/limit_hint.h).
 #include "postgres/planner/distance_order.h"
 
+#include "numeric/float32_distance.h"
 #include "postgres/am/around_bound.h"
 #include "postgres/am/cost.h"
 #include "postgres/am/distance_bound.h"
 #include "postgres/am/distance_steps.h"
+#include "postgres/am/element_type.h"
 #include "postgres/am/index_columns.h"
 #include "postgres/am/index_options.h"
 
@@ -80,6 +82,16 @@ List* expressions_of(const PathKey* key, const RelOptInfo* rel)
     return expressions;
 }
 
+// Whether the operator may find no number for rows that the index keeps among those with a distance: where it computes
+// in float32, sums of infinities and quotients of norms that over- or underflow are none. A scan meets them last.
+bool has_late_nans(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool found = index_arithmetic(index) != Arithmetic::canonical && bounds_need_norms(index_metric(index));
+    index_close(index, NoLock);
+    return found;
+}
+
 bool is_cosine(const IndexOptInfo* info)
 {
     Relation index = index_open(info->indexoid, NoLock);
@@ -142,6 +154,7 @@ DistanceOrder find_distance_order(PlannerInfo* root, const IndexOptInfo* index, 
     ListCell* cell;
     foreach (cell, expressions_of(key, index->rel)) {
         const DistanceOrder order = order_by(root, index, key, static_cast<Node*>(lfirst(cell)));
+        if (order.nans_first && has_late_nans(index)) continue;
         if (is_along(order, key) && (found.distance == nullptr || order.by_distance)) found = order;
     }
     return found;

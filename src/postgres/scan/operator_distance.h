@@ -33,10 +33,13 @@ void set_operator_query(OperatorDistance* distance, Relation index, Metric metri
 // Calls the operator for the visible row at `tid`; false when there is none.
 bool fetch_operator_distance(HeapReader* reader, Tid tid, OperatorDistance* distance, double* value);
 
-// The place of an operator's distance among others: PostgreSQL sorts NaN after every number.
+// The place of an operator's distance among others: PostgreSQL sorts NaN after every number, and after infinity.
+// Numbers of such operators fit into a float.
 inline double order_of(double distance)
 {
-    return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (std::isnan(distance)) return infinity;
+    return distance == infinity ? std::numeric_limits<double>::max() : distance;
 }
 
 }  // namespace pgwarp

@@ -11,7 +11,8 @@ namespace pgwarp::matchcount
 namespace
 {
 
-// A term has a column where one of so many rows has it: a column takes as long as a list of a sixth of the rows.
+// A term gets a column where at least one row in this number has it: adding up a column takes as long as adding up a
+// list of a sixth of the rows.
 constexpr std::size_t rows_of_frequent = 6;
 // Lists of fewer rows take no time.
 constexpr std::size_t least_rows_of_column = 1024;

@@ -14,7 +14,8 @@ extern "C" {
 namespace pgwarp
 {
 
-// PostgreSQL passes no index to these two callbacks, so each method has its own, which tell the method.
+// Each method and each alias has callbacks of its own: they tell which one an index belongs to, where the server passes
+// an access method's routine, or only what the planner has copied from it.
 struct MethodCallbacks {
     amoptions_function parse_options;
     amcostestimate_function estimate_cost;

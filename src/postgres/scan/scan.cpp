@@ -42,9 +42,9 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
                                  : copy_query(key_type, key.sk_argument, state_of(scan)->query_length);
     const bool ordered = prepare_query(now->metric, now->query, &now->sent);
     now->arbitrary = now->null_query || !ordered;
-    OperatorDistance* peer = state_of(scan)->peer;
-    if (peer != nullptr && !now->null_query) {
-        set_operator_query(peer, scan->indexRelation, now->metric, now->query, key.sk_argument);
+    OperatorDistance* other_operator = state_of(scan)->other_operator;
+    if (other_operator != nullptr && !now->null_query) {
+        set_operator_query(other_operator, scan->indexRelation, now->metric, now->query, key.sk_argument);
     }
     now->null_distance = now->null_query;
 }
@@ -149,7 +149,7 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     state->method = &access_method_of(index);
     state->key = index_key_type(index);
     state->query_length = query_length(state->key.element, index);
-    state->peer = open_operator_distance(index, state->key);
+    state->other_operator = open_operator_distance(index, state->key);
     scan->opaque = state;
     // PostgreSQL leaves the allocation of these arrays to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));
@@ -217,7 +217,7 @@ void end_scan(IndexScanDesc scan)
     MemoryContextDelete(state->scan_context);
     pfree(scan->xs_orderbyvals);
     pfree(scan->xs_orderbynulls);
-    if (state->peer != nullptr) pfree(state->peer);
+    if (state->other_operator != nullptr) pfree(state->other_operator);
     pfree(state);
     scan->opaque = nullptr;
 }

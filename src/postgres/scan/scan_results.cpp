@@ -44,8 +44,8 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
     if (now.arbitrary) return true;
     if (reply.kind != ResultKind::approximate) {
         DistanceBounds bounds = bound_distance(result, reply.kind, reply.bound_width);
-        const OperatorDistance* peer = state_of(scan)->peer;
-        if (peer != nullptr) bounds = peer->bounds.bound(bounds);
+        const OperatorDistance* other_operator = state_of(scan)->other_operator;
+        if (other_operator != nullptr) bounds = other_operator->bounds.bound(bounds);
         candidate->value = bounds.lower;
         candidate->upper = bounds.upper;
         return true;
@@ -171,7 +171,8 @@ bool row_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
     const ScanState* state = state_of(scan);
     const Progress& now = state->now;
-    if (state->peer != nullptr) return fetch_operator_distance(scan_heap(scan), tid, state->peer, distance);
+    if (state->other_operator != nullptr)
+        return fetch_operator_distance(scan_heap(scan), tid, state->other_operator, distance);
     return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, distance);
 }
 

@@ -103,11 +103,11 @@ struct ScanState {
     LimitHint hint;
     const MethodDescription* method;  // of the index
     KeyType key;
-    int query_length;          // of the index (query_value.h)
-    HeapReader* heap;          // opened when needed
-    OperatorDistance* peer;    // null where the operator's distances are canonical
-    IncludedReturn* included;  // null unless this is an index-only scan
-    UnplacedRows* unplaced;    // null until the first one is asked for
+    int query_length;                  // of the index (query_value.h)
+    HeapReader* heap;                  // opened when needed
+    OperatorDistance* other_operator;  // null where the operator's distances are canonical
+    IncludedReturn* included;          // null unless this is an index-only scan
+    UnplacedRows* unplaced;            // null until the first one is asked for
     Progress now;
 };
 

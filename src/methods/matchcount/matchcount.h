@@ -54,9 +54,6 @@ std::size_t functions_of_sets(const IndexShape& shape, const ParameterList& opti
 // Returns the form of the hash functions of an index of vectors. Throws BadRequest for invalid options.
 HashForm hash_form(const IndexShape& shape, const ParameterList& options);
 
-// Stores lists unchanged, in the arrays of methods/rows/stored_lists.h.
-std::unique_ptr<Builder> make_list_builder(const ParameterList& effective_options);
-
 std::unique_ptr<Builder> make_text_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_text_searcher(const IndexShape& shape, const ParameterList& options,
                                              std::span<const ArrayShape> arrays);

@@ -1,4 +1,5 @@
 // The build of an index of sets, attributes, bags or sparse vectors. It has no options.
+#include "methods/list_builder.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/options.h"
 

@@ -11,9 +11,8 @@
 
 #include "methods/bulk_memory.h"
 #include "methods/matchcount/keyword_lists.h"
+#include "methods/rows/sparse_rows.h"
 #include "numeric/metric.h"
-#include "numeric/sparse_distance.h"
-#include "protocol/rows.h"
 
 namespace pgwarp::matchcount
 {
@@ -36,11 +35,7 @@ public:
 
     Metric metric() const { return metric_; }
     std::uint32_t rows() const { return lists_.rows(); }
-    SparseView row(std::uint32_t row) const
-    {
-        const std::span<const std::uint32_t> words = rows_.list(row);
-        return {words.data(), rows_.list_weights(row).data(), words.size()};
-    }
+    SparseView row(std::uint32_t row) const { return sparse_row(rows_, row); }
     // Returns a term of an index; it has no rows where no row has it.
     SparseTerm term(std::uint32_t index) const;
     // What scores begin with (sparse_search.h), of each row; empty where that is 0.

@@ -6,6 +6,7 @@
 #include "methods/certain_rows.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/matchcount/sparse_search.h"
+#include "methods/rows/sparse_rows.h"
 #include "methods/rows/stored_lists.h"
 #include "protocol/search_bound.h"
 
@@ -15,16 +16,10 @@ namespace pgwarp::matchcount
 namespace
 {
 
-SparseView view_of(const RowView& rows, std::size_t row)
-{
-    const std::span<const std::uint32_t> words = rows.list(row);
-    return {words.data(), rows.list_weights(row).data(), words.size()};
-}
-
 SparseQuery query_of(const SearchBatch& batch, std::size_t number)
 {
     SparseQuery query;
-    query.vector = view_of(batch.lists, number);
+    query.vector = sparse_row(batch.lists, number);
     query.k = batch.k;
     query.dead = batch.dead;
     query.within = within_of(batch.settings);
@@ -63,8 +58,7 @@ public:
     bool compares_rows() const override { return true; }
     void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const override
     {
-        const SparseView vector = view_of(query, 0);
-        for (std::size_t i = 0; i < rows.count; ++i) out[i] = sparse_distance(metric_, vector, view_of(rows, i));
+        compare_sparse_rows(metric_, query, rows, out);
     }
 
     // Threads share the queries of a batch, or the rows of a query.
@@ -93,7 +87,7 @@ public:
         if (batch.k == 0) return;
         const double within = within_of(batch.settings);
         for (std::size_t q = 0; q < batch.count; ++q) {
-            const SparseView query = view_of(batch.lists, q);
+            const SparseView query = sparse_row(batch.lists, q);
             const auto value = [&](std::uint32_t row) { return sparse_distance(metric_, query, index_->row(row)); };
             results[q] = value_certain_rows(batch, rows[q], after, value, pool);
             // Rows without a distance are no results.

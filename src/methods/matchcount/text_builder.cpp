@@ -1,4 +1,5 @@
 // The build of an index of texts: the form of its grams.
+#include "methods/list_builder.h"
 #include "methods/matchcount/matchcount.h"
 #include "methods/options.h"
 

@@ -1,11 +1,11 @@
-// The build of an index of rows that are lists: it stores them unchanged, since every searcher makes the inverted index
-// from them. So pages hold no posting lists.
+// The build of an index that holds its lists unchanged.
+#include "methods/list_builder.h"
+
 #include <algorithm>
 
-#include "methods/matchcount/matchcount.h"
 #include "methods/rows/stored_lists.h"
 
-namespace pgwarp::matchcount
+namespace pgwarp
 {
 
 namespace
@@ -47,4 +47,4 @@ std::unique_ptr<Builder> make_list_builder(const ParameterList& effective_option
     return std::make_unique<ListBuilder>(effective_options);
 }
 
-}  // namespace pgwarp::matchcount
+}  // namespace pgwarp

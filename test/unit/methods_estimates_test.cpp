@@ -26,6 +26,7 @@ OwnedRows rows_of(const Comparison& comparison)
     if (is_any_set(comparison.element)) return random_sets(rows, 40, 5000, 3);
     if (comparison.element == ElementType::bag) return random_bags(rows, 40, 5000, 3);
     if (comparison.element == ElementType::attribute_set) return random_attribute_sets(rows, 20, 200, 3);
+    if (comparison.element == ElementType::sparse) return random_lists(rows, 40, width, true, 3);
     const bool bits = comparison.element == ElementType::bit;
     std::vector<float> vectors = bits ? clustered_bits(rows, width * 32, 3) : random_rows(rows, width, 3);
     if (comparison.metric == Metric::cosine) normalise_rows(vectors, width);
@@ -43,7 +44,7 @@ bool has_estimate(const MethodDescription& method, const Comparison& comparison)
 {
     const bool known = !is_list(comparison.element) || comparison.element == ElementType::text ||
                        is_any_set(comparison.element) || comparison.element == ElementType::bag ||
-                       comparison.element == ElementType::attribute_set;
+                       comparison.element == ElementType::attribute_set || comparison.element == ElementType::sparse;
     return method.estimate_build != nullptr && known && comparison.element != ElementType::float16;
 }
 

@@ -55,6 +55,8 @@ double host_bytes_of_list(ElementType element, double words)
     if (element == ElementType::set) return words / set_words * word_bytes + row_bytes;
     if (element == ElementType::attribute_set) return words / attribute_words * word_bytes + row_bytes;
     if (element == ElementType::bag) return words / bag_words * (word_bytes + 1) + row_bytes;
+    // A posting and the number of its value beside the row.
+    if (element == ElementType::sparse) return words * (bytes_of_word(element) + word_bytes + 2) + row_bytes;
     return words * bytes_of_word(element) + signature_of_list(element) + row_bytes;
 }
 

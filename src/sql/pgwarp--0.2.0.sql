@@ -1613,6 +1613,30 @@ CREATE OPERATOR CLASS tsvector_minhash_ops
 -- sparsevec: operator classes
 
 CREATE OPERATOR CLASS sparsevec_l2_ops
+	DEFAULT FOR TYPE sparsevec USING exact AS
+	OPERATOR 1 <-> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_ip_ops
+	FOR TYPE sparsevec USING exact AS
+	OPERATOR 1 <#> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_cosine_ops
+	FOR TYPE sparsevec USING exact AS
+	OPERATOR 1 <=> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_l1_ops
+	FOR TYPE sparsevec USING exact AS
+	OPERATOR 1 <+> (sparsevec, sparsevec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_sparse(internal);
+
+CREATE OPERATOR CLASS sparsevec_l2_ops
 	DEFAULT FOR TYPE sparsevec USING matchcount AS
 	OPERATOR 1 <-> (sparsevec, sparsevec) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_l2(internal),

@@ -79,6 +79,7 @@ inline std::vector<FilteredKind> filtered_kinds()
         FilteredKind{"exact_l1", Method::exact, ElementType::float32, Metric::l1, vectors},
         FilteredKind{"exact_halves", Method::exact, ElementType::float16, Metric::l2, vectors, {}, false},
         FilteredKind{"exact_bits", Method::exact, ElementType::bit, Metric::hamming, vectors},
+        FilteredKind{"exact_sparse", Method::exact, ElementType::sparse, Metric::l2, sparse_vectors},
         FilteredKind{"graph", Method::graph, ElementType::float32, Metric::l2, vectors, {}, false},
         FilteredKind{"graph_bits", Method::graph, ElementType::bit, Metric::hamming, vectors, {}, false},
         FilteredKind{"graph_of_bits", Method::graph, ElementType::float32, Metric::l2, vectors,

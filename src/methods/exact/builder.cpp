@@ -1,6 +1,7 @@
 // The build of exact.
 #include "methods/arrays.h"
 #include "methods/exact/exact.h"
+#include "methods/list_builder.h"
 #include "numeric/distance.h"
 
 namespace pgwarp
@@ -64,6 +65,7 @@ private:
 
 std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options)
 {
+    if (is_list(shape.element)) return make_list_builder(options);
     return std::make_unique<ExactBuilder>(shape, options);
 }
 

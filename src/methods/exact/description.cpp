@@ -1,4 +1,6 @@
 // The description of exact.
+#include <cstdio>
+
 #include "methods/comparisons.h"
 #include "methods/exact/estimate.h"
 
@@ -16,16 +18,32 @@ constexpr ValueDescription options[] = {
      .choices = vectors_choices},
 };
 
-constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}};
+constexpr auto comparisons = join_comparisons(dense_comparisons, sparse_comparisons);
+
+constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true},
+                                       {array_list_offsets, ArrayRole::list_offsets},
+                                       {array_list_words, ArrayRole::list_words},
+                                       {array_list_weights, ArrayRole::list_weights}};
 
 constexpr MethodForm forms[] = {{"half", "vectors = half"}};
 
 // Bits have no inverted lists here. An index of pgvector's misses no row of theirs with as many probes as lists.
 constexpr AliasService aliases[] = {{MethodAlias::ivfflat, {ElementType::bit}}};
 
-ResultPromise promise_results(const ParameterList&, ElementType, Metric metric)
+OptionFault check_options(const ParameterList& options, const IndexShape& column)
 {
-    return promise_of_vectors(metric == Metric::cosine);
+    if (column.element != ElementType::sparse || options.get("vectors", 0) == 0)
+        return check_form_of_bits(options, column);
+    OptionFault fault;
+    std::snprintf(fault.message, sizeof(fault.message), "vectors = full is the only choice for sparse vectors");
+    fault.hint = "Their elements are kept as they are.";
+    return fault;
+}
+
+// Cosine distances of sparse vectors are computed from the rows as they came.
+ResultPromise promise_results(const ParameterList&, ElementType element, Metric metric)
+{
+    return promise_of_vectors(metric == Metric::cosine && !is_list(element));
 }
 
 double compare_all_rows(const SearchCostInput& input)
@@ -41,11 +59,11 @@ constexpr MethodDescription exact_description = {
     .comment = "exact nearest neighbours over resident vectors",
     .options = options,
     .settings = {},
-    .comparisons = dense_comparisons,
+    .comparisons = comparisons,
     .arrays = arrays,
     .forms = forms,
     .aliases = aliases,
-    .check_options = check_form_of_bits,
+    .check_options = check_options,
     .result_promise = promise_results,
     .compared_rows = compare_all_rows,
     .estimate_build = estimate_exact_build,

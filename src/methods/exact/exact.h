@@ -1,5 +1,6 @@
 // Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors [rows][dimensions], f32, or
-// f16 of rows as they came where keeps_halves(), or u32 of rows of bits (methods/description.h).
+// f16 of rows as they came where keeps_halves(), or u32 of rows of bits (methods/description.h). Sparse vectors are in
+// the arrays of methods/rows/stored_lists.h.
 #pragma once
 
 #include <memory>
@@ -16,5 +17,7 @@ std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const Par
                                               std::span<const ArrayShape> arrays);
 // For rows of bits.
 std::unique_ptr<Searcher> make_bit_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
+// For sparse vectors.
+std::unique_ptr<Searcher> make_exact_sparse_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
 
 }  // namespace pgwarp

@@ -420,6 +420,7 @@ void ExactSearcher::search_among(const SearchBatch& batch, std::span<const RowLi
 std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays)
 {
+    if (is_list(shape.element)) return make_exact_sparse_searcher(shape, arrays);
     if (is_of_bits(static_cast<Metric>(shape.metric))) return make_bit_searcher(shape, arrays);
     return std::make_unique<ExactSearcher>(shape, options, arrays);
 }

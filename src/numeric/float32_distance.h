@@ -1,14 +1,15 @@
 // Bounds of distances that another library computes in float32, where the canonical routine uses float64. Indexes on
 // pgvector's own types order rows by pgvector's operators, which are such a library's.
 //
-// Claim. Let u = 2^-24, n the number of dimensions, m = n + 4, and g = mu / (1 - mu). The library adds up its terms in
-// float32, in any order, with or without fused multiply-add, and rounds to nearest. Then, unless a sum overflows, it
+// Claim. Let u = 2^-24, n the number of terms of a sum, m = n + 4, and g = mu / (1 - mu). The library adds up its terms
+// in float32, in any order, with or without fused multiply-add, and rounds to nearest. Then, unless a sum overflows, it
 // returns for
 //   L2             sqrt(t), where t lies within gs + e of s = the canonical distance squared,
 //   L1             t within gs of s = the canonical distance,
 //   inner product  t within g|a||b| + e of it,
 //   cosine         t within 2h / (1 - h) of it, where h = g + e / min(|a|, |b|)^2, if h < 1/2,
-// with e = n 2^-149 for products that underflow.
+// with e = n 2^-149 for products that underflow. Sums over dense vectors have a term for each dimension, sums over
+// sparse ones a term for each index that counts.
 //
 // Proof. A term passes through at most n roundings: that of its product and n - 1 of sums (Higham, Accuracy and
 // Stability of Numerical Algorithms, section 4.2: the same for every order of summation). A fused operation leaves one
@@ -92,15 +93,25 @@ inline constexpr bool bounds_need_norms(Metric metric)
     return metric == Metric::inner_product || metric == Metric::cosine;
 }
 
+// The most terms of a sum that such a library adds up for sparse vectors of these dimensions, of which the query has
+// this many elements: those of the indices of either vector, of both (inner products), or of one (norms).
+inline std::size_t sparse_terms(Metric metric, std::size_t elements, std::size_t dimensions)
+{
+    constexpr std::size_t most_elements = 16000;  // of a row
+    if (metric == Metric::inner_product) return elements;
+    if (metric == Metric::cosine) return std::max(elements, std::min(dimensions, most_elements));
+    return std::min(dimensions, elements + most_elements);
+}
+
 // Distances of one query to rows, as such a library computes them.
 class Float32Distance
 {
 public:
     // The norms matter where bounds_need_norms().
-    Float32Distance(Metric metric, std::size_t dimensions, double query_norm, NormRange rows)
+    Float32Distance(Metric metric, std::size_t terms, double query_norm, NormRange rows)
         : metric_(metric),
-          share_(share_of(dimensions)),
-          underflow_(static_cast<double>(dimensions) * 0x1p-149),
+          share_(share_of(terms)),
+          underflow_(static_cast<double>(terms) * 0x1p-149),
           least_(std::min(query_norm, least_norm(rows))),
           most_(std::max(query_norm, greatest_norm(rows))),
           product_(query_norm * greatest_norm(rows))
@@ -128,9 +139,9 @@ private:
     static constexpr double infinity = std::numeric_limits<double>::infinity();
     static constexpr double largest = std::numeric_limits<float>::max();
 
-    static double share_of(std::size_t dimensions)
+    static double share_of(std::size_t terms)
     {
-        const double roundings = (static_cast<double>(dimensions) + 4) * 0x1p-24;
+        const double roundings = (static_cast<double>(terms) + 4) * 0x1p-24;
         return roundings / (1 - roundings);
     }
 

@@ -208,6 +208,46 @@ TEST(Float32Distance, HoldsSumsThatOverflowOrUnderflow)
     }
 }
 
+// Sparse vectors, written out over the indices of either: `query` elements of the one, `row` of the other, some of
+// both. Products and sums with zeros are exact, so the sums of all orders are those over the elements.
+TEST(Float32Distance, HoldsSumsOverSparseVectors)
+{
+    Vectors vectors;
+    constexpr std::size_t dimensions = 1000000000;
+    for (const auto& [query_elements, row_elements] :
+         {std::pair<std::size_t, std::size_t>{1, 16000}, {30, 100}, {30, 16000}, {16000, 16000}, {300, 3}}) {
+        for (const double common : {0.0, 0.5, 1.0}) {
+            const std::size_t most_common = std::min(query_elements, row_elements);
+            const auto shared = static_cast<std::size_t>(common * static_cast<double>(most_common));
+            const std::size_t all = query_elements + row_elements - shared;
+            Floats query = vectors.normal(all, 1, 1);
+            Floats row = common == 1 ? vectors.near(query, 1e-6) : vectors.normal(all, 1, 1);
+            std::fill(query.begin() + static_cast<std::ptrdiff_t>(query_elements), query.end(), 0.0F);
+            std::fill(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(query_elements - shared), 0.0F);
+            const double query_norm = canonical_norm(query.data(), all);
+            const NormRange rows = norm_range(canonical_norm(row.data(), all));
+            for (const Metric metric : metrics) {
+                const double canonical = canonical_distance(metric, query.data(), row.data(), all);
+                const std::size_t terms = sparse_terms(metric, query_elements, dimensions);
+                const DistanceBounds bounds =
+                    Float32Distance(metric, terms, query_norm, rows).bound({canonical, canonical});
+                for (std::size_t i = 0; i < orders().size(); ++i)
+                    EXPECT_TRUE(holds(bounds, distance_in_float32(metric, query, row, orders()[i], i % 2 == 0)))
+                        << "metric " << static_cast<int>(metric) << " order " << i << " of " << all;
+            }
+        }
+    }
+}
+
+TEST(Float32Distance, CountsTheTermsOfSparseVectors)
+{
+    EXPECT_EQ(sparse_terms(Metric::inner_product, 30, 1000000), 30U);
+    EXPECT_EQ(sparse_terms(Metric::cosine, 30, 1000000), 16000U);
+    EXPECT_EQ(sparse_terms(Metric::cosine, 30, 200), 200U);
+    EXPECT_EQ(sparse_terms(Metric::l2, 30, 1000000), 16030U);
+    EXPECT_EQ(sparse_terms(Metric::l1, 30, 200), 200U);
+}
+
 // A bound that holds everything would pass the tests above.
 TEST(Float32Distance, IsNarrow)
 {

@@ -154,7 +154,8 @@ KeyType index_key_type(Relation index)
     const ElementType element = index_element_type(index);
     const ListType* list = find_list_type(element, vector_type(index));
     const Arithmetic arithmetic = index_arithmetic(index);
-    const bool known = !is_list(element) || (list != nullptr && arithmetic == Arithmetic::canonical);
+    const bool rounds = arithmetic != Arithmetic::canonical;
+    const bool known = !is_list(element) || (list != nullptr && (!rounds || element == ElementType::sparse));
     if (!known) refuse_key(index);
     return {element, list, arithmetic};
 }

@@ -243,7 +243,9 @@ bool may_end_early(const MethodDescription& method, ElementType element)
 
 bool takes_bound(Relation index)
 {
-    return access_method_of(index).takes_bound.has(index_element_type(index));
+    // Bounds are compared with canonical distances.
+    return access_method_of(index).takes_bound.has(index_element_type(index)) &&
+           index_arithmetic(index) == Arithmetic::canonical;
 }
 
 double index_recall(Relation index)

@@ -7,6 +7,7 @@
 #include "postgres/client/row_pieces.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/operator_distance.h"
 #include "postgres/scan/search_limits.h"
 #include "postgres/scan/search_reply.h"
 #include "postgres/scan/search_start.h"
@@ -172,9 +173,10 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     const SearchReply& reply = answer.part->reply;
     if (answer.count == 0 || !is_complete(scan->scan->iss_RelationDesc, answer.part->request.settings)) return false;
     if (reply.kind == ResultKind::approximate) return false;
-    const bool rounds = index_arithmetic(scan->scan->iss_RelationDesc) != Arithmetic::canonical;
+    Relation index = scan->scan->iss_RelationDesc;
+    const bool rounds = index_arithmetic(index) != Arithmetic::canonical;
     if (rounds && bounds_need_norms(search->metric)) return false;
-    const Float32Distance rounded(search->metric, search->dimensions, 0, {});
+    const Float32Distance rounded(search->metric, summed_terms(index, search->metric, search->query), 0, {});
     for (uint32 i = 0; i < answer.count; ++i) {
         const DistanceBounds found = bound_distance(answer.results[i], reply.kind, reply.bound_width);
         *bound = Min(*bound, rounds ? rounded.bound(found).lower : found.lower);

@@ -2,6 +2,7 @@
 #include "postgres/scan/operator_distance.h"
 
 #include "postgres/storage/metapage.h"
+#include "postgres/types/sparse_row.h"
 
 extern "C" {
 #include "access/stratnum.h"
@@ -40,6 +41,12 @@ OperatorDistance* open_operator_distance(Relation index, const KeyType& key)
     return made;
 }
 
+std::size_t summed_terms(Relation index, Metric metric, const RowView& query)
+{
+    if (query.layout() == RowLayout::dense) return query.width;
+    return sparse_terms(metric, query.word_count(), static_cast<Size>(index_dimensions(index)));
+}
+
 void set_operator_query(OperatorDistance* distance, Relation index, Metric metric, const RowView& row, Datum query)
 {
     distance->query = PointerGetDatum(PG_DETOAST_DATUM_COPY(query));
@@ -48,8 +55,9 @@ void set_operator_query(OperatorDistance* distance, Relation index, Metric metri
         distance->norms = read_metapage(index).norms;
         distance->has_norms = true;
     }
-    const double norm = canonical_norm(row.values, row.width);
-    distance->bounds = Float32Distance(metric, row.width, norm, distance->norms);
+    const bool dense = row.layout() == RowLayout::dense;
+    const double norm = dense ? canonical_norm(row.values, row.width) : sparse_norm(view_sparse_row(row));
+    distance->bounds = Float32Distance(metric, summed_terms(index, metric, row), norm, distance->norms);
 }
 
 bool fetch_operator_distance(HeapReader* reader, Tid tid, OperatorDistance* distance, double* value)

@@ -27,7 +27,10 @@ struct OperatorDistance {
 // The operator of the index's operator class; null where it returns canonical distances.
 OperatorDistance* open_operator_distance(Relation index, const KeyType& key);
 
-// Copies the query to the current memory context. `row`: the same query's floats.
+// Returns the most terms of the sums of which a distance to the query is made.
+std::size_t summed_terms(Relation index, Metric metric, const RowView& query);
+
+// Copies the query to the current memory context. `row`: the same query as a row.
 void set_operator_query(OperatorDistance* distance, Relation index, Metric metric, const RowView& row, Datum query);
 
 // Calls the operator for the visible row at `tid`; false when there is none.

@@ -93,7 +93,7 @@ void start(IndexScanDesc scan)
     ScanState* state = state_of(scan);
     state->now.stage = leads(state->hint.leading) ? RowStage::leading_nulls : RowStage::placed;
     const FilteredScan* filter = state->hint.filter;
-    const bool bounded = filter != nullptr && state->method->takes_bound.has(state->key.element);
+    const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);
     state->now.within = bounded ? filter->within : no_bound;
 }
 

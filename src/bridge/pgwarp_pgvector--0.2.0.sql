@@ -35,7 +35,7 @@ BEGIN
 	-- own: numbers of bits are exact.
 
 	FOR made IN
-		SELECT o.opcname, m.amname, t.typname, t.typname IN ('vector', 'halfvec') AS is_vector, o.opcdefault, p.oprname,
+		SELECT o.opcname, m.amname, t.typname, t.typname IN ('vector', 'halfvec', 'sparsevec') AS is_vector, o.opcdefault, p.oprname,
 			s.amproc::regprocedure::text AS metric, k.amproc::regprocedure::text AS element
 		FROM pg_extension e
 			JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
@@ -47,7 +47,7 @@ BEGIN
 			JOIN pg_amproc s ON s.amprocfamily = o.opcfamily AND s.amproclefttype = o.opcintype AND s.amprocnum = 1
 			JOIN pg_amproc k ON k.amprocfamily = o.opcfamily AND k.amproclefttype = o.opcintype AND k.amprocnum = 2
 		WHERE e.extname = 'pgwarp'
-			AND (t.typname IN ('vector', 'halfvec')
+			AND (t.typname IN ('vector', 'halfvec', 'sparsevec')
 				AND t.typnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = ours)
 				OR t.oid = 'bit'::regtype)
 		ORDER BY t.typname DESC, m.oid, o.oid

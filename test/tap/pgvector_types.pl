@@ -113,7 +113,7 @@ for my $method (split /\n/, run_sql("SELECT DISTINCT a.amname FROM pg_opclass o 
 	WHERE o.opcname IN ('vector_l2_ops', 'halfvec_l2_ops') AND n.nspname = 'public' AND a.amhandler::text LIKE '%pgwarp%' AND a.amname <> 'exact' ORDER BY 1"))
 {
 	for my $class (split /\n/, run_sql("SELECT o.opcname FROM pg_opclass o JOIN pg_am a ON a.oid = o.opcmethod JOIN pg_namespace n ON n.oid = o.opcnamespace
-		WHERE n.nspname = 'public' AND a.amname = '$method' AND o.opcname LIKE '%vec%' ORDER BY 1"))
+		WHERE n.nspname = 'public' AND a.amname = '$method' AND o.opcintype IN ('public.vector'::regtype, 'public.halfvec'::regtype) ORDER BY 1"))
 	{
 		my $column = $class =~ /^half/ ? 'h' : 'v';
 		my $operator = $operators{ $class =~ s/halfvec/vector/r };

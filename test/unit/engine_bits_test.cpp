@@ -91,6 +91,11 @@ TEST(EngineBits, AreServedByTheCpuOnEveryDevice)
         device.require_method(bit_index(method, Metric::hamming, 1).shape, MirrorDevice::best, on_cuda);
         EXPECT_FALSE(on_cuda);
     }
+    IndexShape sparse = TestIndex::random(1, words, Metric::l2, Method::exact).shape;
+    sparse.element = ElementType::sparse;
+    on_cuda = true;
+    device.require_method(sparse, MirrorDevice::best, on_cuda);
+    EXPECT_FALSE(on_cuda);
     EXPECT_THROW(
         device.require_method(bit_index(Method::ivfadc, Metric::hamming, 1).shape, MirrorDevice::best, on_cuda),
         BadRequest);

@@ -8,10 +8,24 @@ use_cluster()
     unset PGPASSWORD PGSERVICE PGOPTIONS PGHOSTADDR
 }
 
+# The settings by which a server finds an extension that was staged in a folder: staged_settings FOLDER
+staged_settings()
+{
+    if [ "$PG_MAJOR" -ge 18 ]; then
+        echo "extension_control_path=$1$("$pg_bin/pg_config" --sharedir):\$system"
+    else
+        echo "extension_destdir=$1"  # Debian's own
+    fi
+    # Libraries named without $libdir, as by background workers, are found by a path of their own.
+    echo "dynamic_library_path=$1$("$pg_bin/pg_config" --pkglibdir):\$libdir"
+}
+
+# Print lines NAME=VALUE as a configuration file has them.
+print_settings() { sed -n "s/^\([^=]*\)=\(.*\)/\1 = '\2'/p"; }
+
 # Make the cluster and start it: start_cluster [SETTING=VALUE...]
 start_cluster()
 {
-    local setting
     mkdir -p "$cluster_dir/socket"
     chmod 700 "$cluster_dir"
     give_to_server "$cluster_dir"
@@ -19,16 +33,8 @@ start_cluster()
     {
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$cluster_dir/socket'"
-        # Libraries named without $libdir, as by background workers, are found by a path of their own.
-        if [ "$bundle" = no ]; then
-            if [ "$PG_MAJOR" -ge 18 ]; then
-                echo "extension_control_path = '$work/stage$("$pg_bin/pg_config" --sharedir):\$system'"
-            else
-                echo "extension_destdir = '$work/stage'"  # Debian's own
-            fi
-            echo "dynamic_library_path = '$work/stage$("$pg_bin/pg_config" --pkglibdir):\$libdir'"
-        fi
-        for setting in "$@"; do echo "${setting%%=*} = '${setting#*=}'"; done
+        [ "$bundle" = yes ] || print_settings < <(staged_settings "$work/stage")
+        printf '%s\n' "$@" | print_settings
     } | as_server tee -a "$cluster_dir/data/postgresql.conf" >/dev/null
     (cd / && as_server ${SERVER_WRAPPER:-} "$pg_bin/pg_ctl" -D "$cluster_dir/data" -w -t 120 -l "$cluster_dir/server.log" start) \
         || { tail -n 20 "$cluster_dir/server.log"; return 1; }

@@ -11,8 +11,11 @@ void propose(Context& context, const ProposalJob& job, cudaStream_t stream)
         return propose_by_l1_tiles(context, job, stream);
     }
     const bool half = kind == ScoreKind::half_l2 || kind == ScoreKind::half_dot;
-    if (!half || job.queries.count <= streamed_queries) return propose_by_streaming(context, job, stream);
-    if (warp_groups_available(context, job.rows->padded_dimensions)) {
+    const bool adds = job.added.values != nullptr;
+    if (!half || (job.queries.count <= streamed_queries && !adds)) return propose_by_streaming(context, job, stream);
+    constexpr std::uint32_t most_added = 256;  // dimensions up to which warp groups add bytes
+    const bool by_groups = !adds || job.rows->padded_dimensions <= most_added;
+    if (by_groups && warp_groups_available(context, job.rows->padded_dimensions)) {
         return propose_by_warp_groups(context, job, stream);
     }
     propose_portably(context, job, stream);

@@ -14,6 +14,7 @@
 
 #include "device/context.h"
 #include "distance/half_rows.h"
+#include "numeric/host_device.h"
 
 namespace pgwarp::cuda
 {
@@ -40,6 +41,21 @@ struct Proposals {
     std::uint32_t best = 0;             // of each best_group positions
 };
 
+// Summands of scores besides the products, a byte a pair: score += units[slot] * the byte. The bytes of 128 positions
+// lie as the matrix kernels read them (added_place()).
+struct AddedBytes {
+    const std::uint8_t* values = nullptr;  // [slots][width]; null: nothing is added
+    const float* units = nullptr;          // [slots]
+    std::uint32_t width = 0;               // positions of the range, a multiple of tile_rows
+};
+
+// The place of a position among the bytes of its query, counted like the position from the begin of the range.
+PGWARP_HOST_DEVICE constexpr std::uint32_t added_place(std::uint32_t position)
+{
+    const std::uint32_t column = position % tile_rows;
+    return position - column + column % 8 / 2 * 32 + column / 8 * 2 + column % 2;
+}
+
 // Positions [begin, end). begin is a multiple of tile_rows; end is one too, or the number of positions.
 struct PositionRange {
     std::uint32_t begin;
@@ -53,6 +69,7 @@ struct ProposalJob {
     PreparedQueries queries;
     Proposals out;
     PositionRange range{};
+    AddedBytes added;  // by warp groups up to 256 dimensions, and portably
 };
 
 // Each enqueues launches of at most about 2 ms. propose() chooses between those that serve a job.

@@ -30,6 +30,48 @@ __device__ inline float2 make_scores(float (&products)[thread_products], float2 
     return largest;
 }
 
+// The number in byte `which` of a word, as a float: the byte becomes the low bits of 2^23.
+template <int which>
+__device__ inline float byte_as_float(std::uint32_t word)
+{
+    return __uint_as_float(__byte_perm(word, 0x4B000000, 0x7540 + which)) - 0x1p23F;
+}
+
+// Adds the bytes of one of the two queries of a thread to its scores; returns the largest. bytes: the query's, of the
+// tile.
+template <int query>
+__device__ inline float add_bytes(float (&scores)[thread_products], float unit, const std::uint8_t* bytes)
+{
+    const uint4* from = reinterpret_cast<const uint4*>(bytes) + threadIdx.x % 4 * 2;
+    float largest = -INFINITY;
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+        const uint4 four = from[part];
+        const std::uint32_t words[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int first = 4 * (8 * part + 2 * i) + 2 * query;
+            scores[first] = fmaf(unit, byte_as_float<0>(words[i]), scores[first]);
+            scores[first + 1] = fmaf(unit, byte_as_float<1>(words[i]), scores[first + 1]);
+            scores[first + 4] = fmaf(unit, byte_as_float<2>(words[i]), scores[first + 4]);
+            scores[first + 5] = fmaf(unit, byte_as_float<3>(words[i]), scores[first + 5]);
+            largest = fmaxf(
+                largest, fmaxf(fmaxf(scores[first], scores[first + 1]), fmaxf(scores[first + 4], scores[first + 5])));
+        }
+    }
+    return largest;
+}
+
+// Adds the bytes of a tile to the scores of a thread, whose queries are in `slot` and the eighth behind it; returns the
+// largest of each. tile: within the range.
+__device__ inline float2 add_tile_bytes(float (&scores)[thread_products], const AddedBytes& added, std::uint32_t slot,
+                                        std::uint32_t tile)
+{
+    const std::uint8_t* bytes = added.values + std::size_t{slot} * added.width + std::size_t{tile} * tile_rows;
+    const float first = add_bytes<0>(scores, added.units[slot], bytes);
+    return {first, add_bytes<1>(scores, added.units[slot + 8], bytes + std::size_t{8} * added.width)};
+}
+
 // The four scores of group j. j is known at run time only, but equal in all lanes, so the switch is a jump and four
 // moves.
 __device__ inline float4 scores_at(const float (&scores)[thread_products], int j)

@@ -29,6 +29,7 @@ struct PortableArguments {
     std::uint32_t dimensions;
     std::uint32_t first_tile;
     std::uint32_t tiles;
+    AddedBytes added;
 };
 
 // Dimensions [d, d + tile_depth) of `count` vectors into a tile.
@@ -80,7 +81,8 @@ __global__ __launch_bounds__(block_threads, 3) void portable_tiles(const Portabl
         if ((step + 1) % depths != 0) continue;
         const std::uint32_t tile = tile_of(step);
         const std::uint32_t position = (arguments.first_tile + tile) * tile_rows;
-        const float2 largest = make_scores(products, factor, arguments.penalties + position);
+        float2 largest = make_scores(products, factor, arguments.penalties + position);
+        if (arguments.added.values != nullptr) largest = add_tile_bytes(products, arguments.added, slot, tile);
         if (maxima) {
             float* out = arguments.out.maxima + std::size_t{slot} * arguments.out.maxima_width + 4 * tile + lane % 4;
             out[0] = largest.x;
@@ -107,6 +109,7 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
     arguments.penalties = job.penalties;
     arguments.factors = job.queries.factors;
     arguments.dimensions = job.rows->padded_dimensions;
+    arguments.added = job.added;
     const std::uint32_t query_blocks = (job.queries.count + block_queries - 1) / block_queries;
     const std::uint32_t begin = job.range.begin / tile_rows;
     const std::uint32_t end = (job.range.end + tile_rows - 1) / tile_rows;
@@ -117,6 +120,8 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
         arguments.first_tile = tile;
         arguments.tiles = std::min(launch_tiles, end - tile);
         if (job.out.maxima != nullptr) arguments.out.maxima = job.out.maxima + std::size_t{tile - begin} * 4;
+        if (job.added.values != nullptr)
+            arguments.added.values = job.added.values + std::size_t{tile - begin} * tile_rows;
         const dim3 grid(query_blocks, std::clamp(blocks / query_blocks, 1U, arguments.tiles));
         portable_tiles<<<grid, block_threads, 0, stream>>>(arguments);
         check_launch("portable tiles");

@@ -52,6 +52,15 @@ struct TileArguments {
     std::uint32_t stages;
 };
 
+// Kernels that add no bytes have no such argument: it would take registers.
+template <bool adds>
+struct AllArguments : TileArguments {
+};
+template <>
+struct AllArguments<true> : TileArguments {
+    AddedBytes added;
+};
+
 // Shared memory: stages (1024-byte aligned), queries if they stay, penalties of each stage, lists, barriers.
 template <bool resident>
 struct Layout {
@@ -240,8 +249,8 @@ struct WarpList {
     }
 };
 
-template <bool maxima, bool resident>
-__device__ void consume(const TileArguments& arguments, unsigned char* shared, Control& control)
+template <bool maxima, bool resident, bool adds>
+__device__ void consume(const AllArguments<adds>& arguments, unsigned char* shared, Control& control)
 {
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     const std::uint32_t base = hopper::shared_address(shared);
@@ -270,6 +279,7 @@ __device__ void consume(const TileArguments& arguments, unsigned char* shared, C
                 largest =
                     make_scores(products, factor,
                                 reinterpret_cast<const float*>(shared + layout.penalties + ring.stage * penalty_bytes));
+                if constexpr (adds) largest = add_tile_bytes(products, arguments.added, slot, tile);
             }
             release<resident>(address_of(control.empty[ring.stage]));
             ring.advance(arguments.stages);
@@ -314,10 +324,10 @@ __device__ void start_barriers(const TileArguments& arguments, Control& control)
 
 #endif
 
-template <bool maxima, bool resident>
+template <bool maxima, bool resident, bool adds>
 __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __grid_constant__ CUtensorMap query_map,
                                                                      const __grid_constant__ CUtensorMap row_map,
-                                                                     const TileArguments arguments)
+                                                                     const AllArguments<adds> arguments)
 {
 #if PGWARP_WARPGROUP
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -331,7 +341,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
     } else {
         // Four times 112 and once 32 are the 96 registers a thread that the block has begun with.
         asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
-        consume<maxima, resident>(arguments, shared, control);
+        consume<maxima, resident, adds>(arguments, shared, control);
     }
     // A block stays while the other block of the cluster may still access its shared memory.
     if constexpr (!resident) {
@@ -408,11 +418,12 @@ std::uint32_t stages_for(const Context& context, std::uint32_t dimension_blocks)
     return static_cast<std::uint32_t>(std::min<std::size_t>(largest_stages, stages));
 }
 
-template <bool maxima, bool resident>
-void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& row_map, TileArguments arguments,
+template <bool maxima, bool resident, bool adds>
+void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& row_map, const AllArguments<true>& given,
             cudaStream_t stream)
 {
-    const auto kernel = warp_group_tiles<maxima, resident>;
+    AllArguments<adds> arguments{given};
+    const auto kernel = warp_group_tiles<maxima, resident, adds>;
     arguments.stages = stages_for<resident>(context, arguments.dimension_blocks);
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     allow_shared_memory(kernel);
@@ -432,6 +443,17 @@ void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& r
     check_launch("warp-group tiles");
 }
 
+using Launch = decltype(&launch<false, true, false>);
+
+Launch launch_for(const ProposalJob& job)
+{
+    const bool maxima = job.out.maxima != nullptr;
+    if (job.added.values != nullptr) return maxima ? launch<true, true, true> : launch<false, true, true>;
+    if (job.rows->padded_dimensions <= resident_dimensions)
+        return maxima ? launch<true, true, false> : launch<false, true, false>;
+    return maxima ? launch<true, false, false> : launch<false, false, false>;
+}
+
 }  // namespace
 
 bool warp_groups_available(Context& context, std::uint32_t padded_dimensions)
@@ -444,7 +466,7 @@ bool warp_groups_available(Context& context, std::uint32_t padded_dimensions)
                                                                           : stages_for<false>(context, blocks);
     if (stages < fewest_stages) return false;
     cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, warp_group_tiles<false, true>), "asking for the tile kernel");
+    check(cudaFuncGetAttributes(&attributes, warp_group_tiles<false, true, false>), "asking for the tile kernel");
     // Built for sm_90a, the kernel has a body; built for less, it is empty.
     return attributes.binaryVersion == 90 && attributes.numRegs > 32;
 }
@@ -456,11 +478,12 @@ void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream
     const bool resident = dimensions <= resident_dimensions;
     const CUtensorMap query_map = map_of(job.queries.halves, job.queries.padded, dimensions);
     const CUtensorMap row_map = map_of(job.rows->halves.data(), job.rows->padded_positions, dimensions);
-    TileArguments arguments{};
+    AllArguments<true> arguments{};
     arguments.out = job.out;
     arguments.penalties = job.penalties;
     arguments.factors = job.queries.factors;
     arguments.dimension_blocks = dimensions / block_halves;
+    arguments.added = job.added;
     arguments.queries = job.queries.count;
     arguments.query_tiles = job.queries.padded / tile_queries;
     const std::uint32_t workers = static_cast<std::uint32_t>(context.multiprocessors()) / (resident ? 1 : 2);
@@ -478,14 +501,9 @@ void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream
         arguments.first_tile = job.range.begin / tile_rows + from;
         arguments.tiles = to - from;
         arguments.splits = choose_splits(arguments.tiles, arguments.query_tiles, workers, resident ? 32 : 8);
-        if (job.out.maxima != nullptr) {
-            arguments.out.maxima = job.out.maxima + std::size_t{from} * 4;
-            resident ? launch<true, true>(context, query_map, row_map, arguments, stream)
-                     : launch<true, false>(context, query_map, row_map, arguments, stream);
-        } else {
-            resident ? launch<false, true>(context, query_map, row_map, arguments, stream)
-                     : launch<false, false>(context, query_map, row_map, arguments, stream);
-        }
+        if (job.added.values != nullptr) arguments.added.values = job.added.values + std::size_t{from} * tile_rows;
+        if (job.out.maxima != nullptr) arguments.out.maxima = job.out.maxima + std::size_t{from} * 4;
+        launch_for(job)(context, query_map, row_map, arguments, stream);
     }
 }
 

@@ -64,6 +64,16 @@ public:
             if (!wanted.empty()) after = wanted.back();
         } while (!wanted.empty());
     }
+    // Searches among certain rows, from the nearest on.
+    void expect_same_among(const SearchBatch& batch, std::span<const RowList> rows)
+    {
+        std::vector<std::vector<RowResult>> wanted;
+        std::vector<std::vector<RowResult>> found;
+        cpu_->search_among(batch, rows, before_all, wanted, pool_);
+        device_->search_among(batch, rows, before_all, found, pool_);
+        ASSERT_EQ(found.size(), wanted.size());
+        for (std::size_t i = 0; i < batch.count; ++i) ASSERT_NO_FATAL_FAILURE(expect_equal(found[i], wanted[i]));
+    }
     // Cancels searches of the batch from another thread, each at a later time; in between its first `count` queries
     // have the same answers.
     void expect_same_between_cancelled(const SearchBatch& batch, std::size_t count)

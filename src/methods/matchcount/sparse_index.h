@@ -38,6 +38,9 @@ public:
     SparseView row(std::uint32_t row) const { return sparse_row(rows_, row); }
     // Returns a term of an index; it has no rows where no row has it.
     SparseTerm term(std::uint32_t index) const;
+    const KeywordLists& lists() const { return lists_; }
+    // The largest absolute value in a list, of unit vectors under cosine.
+    double largest_value(std::size_t number) const { return scales_[number] * most_value_number; }
     // What scores begin with (sparse_search.h), of each row; empty where that is 0.
     std::span<const float> bases() const { return bases_; }
     double largest_base() const { return largest_base_; }  // absolute

@@ -14,7 +14,6 @@
 
 #include "device/context.h"
 #include "distance/half_rows.h"
-#include "numeric/host_device.h"
 
 namespace pgwarp::cuda
 {
@@ -42,19 +41,12 @@ struct Proposals {
 };
 
 // Summands of scores besides the products, a byte a pair: score += units[slot] * the byte. The bytes of 128 positions
-// lie as the matrix kernels read them (added_place()).
+// lie as the matrix kernels read them (added_place.h).
 struct AddedBytes {
     const std::uint8_t* values = nullptr;  // [slots][width]; null: nothing is added
     const float* units = nullptr;          // [slots]
     std::uint32_t width = 0;               // positions of the range, a multiple of tile_rows
 };
-
-// The place of a position among the bytes of its query, counted like the position from the begin of the range.
-PGWARP_HOST_DEVICE constexpr std::uint32_t added_place(std::uint32_t position)
-{
-    const std::uint32_t column = position % tile_rows;
-    return position - column + column % 8 / 2 * 32 + column / 8 * 2 + column % 2;
-}
 
 // Positions [begin, end). begin is a multiple of tile_rows; end is one too, or the number of positions.
 struct PositionRange {

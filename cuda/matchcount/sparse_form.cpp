@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "distance/added_place.h"
 #include "distance/score_bound.h"
 
 namespace pgwarp::cuda::matchcount
@@ -37,11 +38,22 @@ float float_from(double value)
                                                 : rounded;
 }
 
-// The place of a position among the bytes of its slice, as added_place() of distance/proposals.h has it.
-constexpr std::uint32_t place_in_slice(std::uint32_t position)
+// Orders postings so that 32 neighbours add to few sums of one bank of shared memory, which has two sums a word: first
+// one posting of each bank, then another of each.
+void order_by_banks(std::span<std::uint32_t> postings, std::vector<std::uint32_t>& spare)
 {
-    const std::uint32_t column = position % tile;
-    return position - column + column % 8 / 2 * 32 + column / 8 * 2 + column % 2;
+    constexpr std::uint32_t banks = 32;
+    if (postings.size() <= banks) return;
+    std::array<std::uint32_t, banks> of_bank{};
+    spare.assign(postings.begin(), postings.end());
+    std::vector<std::uint32_t> begins(postings.size() + 1);
+    std::vector<std::uint32_t> rounds(postings.size());
+    for (std::size_t i = 0; i < postings.size(); ++i) {
+        rounds[i] = of_bank[(spare[i] & 0xffff) / 2 % banks]++;
+        ++begins[rounds[i] + 1];
+    }
+    for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+    for (std::size_t i = 0; i < postings.size(); ++i) postings[begins[rounds[i]]++] = spare[i];
 }
 
 }  // namespace
@@ -204,7 +216,7 @@ SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, s
             const double factor = row_factor(row);
             for (std::size_t at = 0; at < vector.count; ++at) {
                 const std::uint32_t place = place_of(vector.indices[at]);
-                if ((place & column_flag) == 0) visit(place_in_slice(i), place, vector.values[at] * factor);
+                if ((place & column_flag) == 0) visit(added_place(i), place, vector.values[at] * factor);
             }
         }
     };
@@ -226,6 +238,7 @@ SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, s
     made.postings.resize(next - posting_base);
     pool.parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
         std::vector<std::uint32_t> places;
+        std::vector<std::uint32_t> spare;
         for (std::size_t i = begin; i < end; ++i) {
             const std::uint32_t* const starts = made.starts.data() + i * width;
             places.assign(starts, starts + lists_);
@@ -233,6 +246,10 @@ SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, s
                          [&](std::uint32_t place, std::uint32_t list, double value) {
                              made.postings[places[list]++ - posting_base] = posting_of(place, list, value);
                          });
+            for (std::uint32_t list = 0; tuning_.by_banks && list < lists_; ++list)
+                order_by_banks(std::span(made.postings).subspan(starts[list] - posting_base,
+                                                                starts[list + 1] - starts[list]),
+                               spare);
         }
     });
     return made;

@@ -2,9 +2,9 @@
 // columns of a matrix of halves; the postings of all others are lists, cut into slices of positions. Rows come in the
 // order of distance/row_order.h.
 //
-// A posting has 32 bits: the place of its row in the slice, which is added_place() (distance/proposals.h), in the lower
-// half; in the upper half the number of its value, a multiple of its list's unit that is rounded away from 0. A query's
-// multiplier turns a number into an addend in 2^-15 units of the query; sums of addends stay below 2^16.
+// A posting has 32 bits: the place of its row in the slice, which is added_place() (distance/added_place.h), in the
+// lower half; in the upper half the number of its value, a multiple of its list's unit that is rounded away from 0. A
+// query's multiplier turns a number into an addend in 2^-15 units of the query; sums of addends stay below 2^16.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,7 @@ namespace pgwarp::cuda::matchcount
 struct SparseTuning {
     std::uint32_t columns = 256;  // at most; a multiple of 64
     std::uint32_t slice = 4096;   // positions: a power of two from 256 to 2^13
+    bool by_banks = true;         // orders the postings of a list and slice so that neighbours have other banks
 };
 
 struct SparseElement {

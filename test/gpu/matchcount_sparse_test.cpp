@@ -123,7 +123,7 @@ std::vector<std::uint64_t> random_dead(std::size_t rows, std::mt19937_64& random
 
 SparseTuning random_tuning(std::mt19937_64& random)
 {
-    return {64U << random() % 3, 256U << random() % 5};
+    return {64U << random() % 3, 256U << random() % 5, random() % 2 == 0};
 }
 
 // Searches, some of which leave out dead rows or have a bound, and a continuation.

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
+#include <string>
+#include <vector>
 
-#include "distance/proposals.h"
-#include "list_fixture.h"
+#include "distance/added_place.h"
 #include "matchcount/sparse_form.h"
 #include "methods/rows/owned_rows.h"
 

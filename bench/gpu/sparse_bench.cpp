@@ -131,16 +131,24 @@ Vectors generate(const Options& options, std::size_t count, std::uint64_t seed, 
     return made;
 }
 
-// The nearest rows by definition: every row, in float64.
+// The nearest rows by definition: every row, in float64. Elements that the query lacks add zeros.
 std::vector<RowResult> by_all_rows(const Options& options, const Vectors& rows, const SparseView& query,
                                    ThreadPool& pool)
 {
+    std::vector<double> elements(options.terms);
+    for (std::size_t i = 0; i < query.count; ++i) elements[query.indices[i]] = query.values[i];
+    const double square = sparse_norm_squared(query);
+    const auto distance = [&](const SparseView& row) {
+        if (options.metric == Metric::l2) return sparse_distance(options.metric, query, row);
+        double dot = 0;
+        for (std::size_t i = 0; i < row.count; ++i) dot += elements[row.indices[i]] * row.values[i];
+        return options.metric == Metric::cosine ? sparse_cosine_distance(dot, square, sparse_norm_squared(row)) : -dot;
+    };
     FirstRows first(options.k);
     std::mutex mutex;
     pool.parallel_for(options.rows, 16384, [&](std::size_t begin, std::size_t end) {
         FirstRows some(options.k);
-        for (std::size_t i = begin; i < end; ++i)
-            some.offer({sparse_distance(options.metric, query, rows.vector(i)), static_cast<std::uint32_t>(i)});
+        for (std::size_t i = begin; i < end; ++i) some.offer({distance(rows.vector(i)), static_cast<std::uint32_t>(i)});
         const std::lock_guard lock(mutex);
         first.merge(some);
     });
@@ -215,8 +223,9 @@ private:
         const std::unique_ptr<Searcher> searcher = cuda::make_sparse_searcher(context_, shape, arrays, tuning);
         write(*searcher, arrays);
         searcher->finish_load(pool_);
-        std::printf("index of %u columns, slices of %u, by banks %d: loaded in %.1f s, %.2f GB on the device\n", tuning.columns,
-                    tuning.slice, tuning.by_banks ? 1 : 0, seconds_since(begin), static_cast<double>(searcher->residence().device_bytes) / 1e9);
+        std::printf("index of %u columns, slices of %u, by banks %d: loaded in %.1f s, %.2f GB on the device\n",
+                    tuning.columns, tuning.slice, tuning.by_banks ? 1 : 0, seconds_since(begin),
+                    static_cast<double>(searcher->residence().device_bytes) / 1e9);
         std::fflush(stdout);
         for (const std::size_t growth : given_.numbers("growth", "16"))
             for (const std::size_t keep : given_.numbers("keep", "0"))
@@ -269,13 +278,16 @@ private:
                 searcher.search(batch, found, pool_);
                 times.push_back(seconds_since(begin));
             }
+            const std::chrono::duration<double, std::milli> all_writing =
+                cuda::sparse_statistics(searcher).writing - after.writing;
+            const double writing = all_writing.count() / static_cast<double>(options_.repeats + 1);
             std::printf(
                 "keep %u growth %u chunk %llu MiB, batch %zu: median %.2f ms, %.0f queries/s; wrong %zu of %zu;"
-                " filtered again %llu, by the host %llu; all:",
+                " filtered again %llu, by the host %llu; writing %.2f ms; all:",
                 tuning.keep, tuning.growth, static_cast<unsigned long long>(tuning.chunk_bytes >> 20), asked,
                 1e3 * median(times), static_cast<double>(asked) / median(times), wrong, checked,
                 static_cast<unsigned long long>(after.filtered_again - before.filtered_again),
-                static_cast<unsigned long long>(after.by_host - before.by_host));
+                static_cast<unsigned long long>(after.by_host - before.by_host), writing);
             for (const double time : times) std::printf(" %.2f", 1e3 * time);
             std::printf(" ms\n");
             std::fflush(stdout);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <mutex>
@@ -38,22 +39,39 @@ float float_from(double value)
                                                 : rounded;
 }
 
-// Orders postings so that 32 neighbours add to few sums of one bank of shared memory, which has two sums a word: first
-// one posting of each bank, then another of each.
+constexpr std::uint32_t warp = 32;
+
+// Orders postings so that 32 neighbours add to sums of few equal banks of shared memory, which has two sums a word:
+// first one posting of each bank, then another of each.
 void order_by_banks(std::span<std::uint32_t> postings, std::vector<std::uint32_t>& spare)
 {
-    constexpr std::uint32_t banks = 32;
-    if (postings.size() <= banks) return;
-    std::array<std::uint32_t, banks> of_bank{};
+    std::array<std::uint32_t, warp> of_bank{};
     spare.assign(postings.begin(), postings.end());
-    std::vector<std::uint32_t> begins(postings.size() + 1);
     std::vector<std::uint32_t> rounds(postings.size());
+    std::vector<std::uint32_t> begins(postings.size() + 1);
     for (std::size_t i = 0; i < postings.size(); ++i) {
-        rounds[i] = of_bank[(spare[i] & 0xffff) / 2 % banks]++;
+        rounds[i] = of_bank[(spare[i] & 0xffff) / 2 % warp]++;
         ++begins[rounds[i] + 1];
     }
     for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
     for (std::size_t i = 0; i < postings.size(); ++i) postings[begins[rounds[i]]++] = spare[i];
+}
+
+// A lane adds the postings of a quad one after the other: so neighbours go to the same place of neighbouring quads.
+void spread_to_quads(std::span<std::uint32_t> quads, std::size_t count, std::vector<std::uint32_t>& spare)
+{
+    spare.assign(quads.begin(), quads.begin() + static_cast<std::ptrdiff_t>(count));
+    std::fill(quads.begin(), quads.end(), 0);
+    for (std::size_t first = 0; first < quads.size(); first += warp * quad_postings) {
+        const std::size_t lanes = std::min<std::size_t>(warp, (quads.size() - first) / quad_postings);
+        for (std::size_t i = 0; i < lanes * quad_postings && first + i < count; ++i)
+            quads[first + i % lanes * quad_postings + i / lanes] = spare[first + i];
+    }
+}
+
+std::uint32_t quads_of(std::uint32_t postings)
+{
+    return (postings + quad_postings - 1) / quad_postings;
 }
 
 }  // namespace
@@ -200,56 +218,80 @@ std::uint32_t SparseForm::posting_of(std::uint32_t place, std::uint32_t list, do
     return static_cast<std::uint32_t>(whole) << 16 | place;
 }
 
-SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, std::uint64_t posting_base,
+// visit(place in the slice, list, value) for the postings of a slice.
+template <class Visit>
+void SparseForm::for_postings(std::uint32_t slice, const Visit& visit) const
+{
+    for (std::uint32_t i = 0; i < tuning_.slice; ++i) {
+        const std::uint32_t row = order_.row_of(slice * tuning_.slice + i);
+        if (row >= rows()) continue;
+        const SparseView vector = index_.row(row);
+        const double factor = row_factor(row);
+        for (std::size_t at = 0; at < vector.count; ++at) {
+            const std::uint32_t place = place_of(vector.indices[at]);
+            if ((place & column_flag) == 0) visit(added_place(i), place, vector.values[at] * factor);
+        }
+    }
+}
+
+// counts: [lists()], zeros.
+void SparseForm::count_postings(std::uint32_t slice, std::uint32_t* counts) const
+{
+    for_postings(slice, [&](std::uint32_t, std::uint32_t list, double) { ++counts[list]; });
+}
+
+std::uint64_t SparseForm::count_quads(ThreadPool& pool) const
+{
+    std::atomic<std::uint64_t> quads{0};
+    pool.parallel_for(slices_, 1, [&](std::size_t begin, std::size_t end) {
+        std::vector<std::uint32_t> counts;
+        for (std::size_t slice = begin; slice < end; ++slice) {
+            counts.assign(lists_, 0);
+            count_postings(static_cast<std::uint32_t>(slice), counts.data());
+            std::uint64_t own = 0;
+            for (const std::uint32_t count : counts) own += quads_of(count);
+            quads += own;
+        }
+    });
+    return quads;
+}
+
+SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, std::uint64_t quad_base,
                                      ThreadPool& pool) const
 {
     SparseSlices made;
     const std::size_t width = std::size_t{lists_} + 1;
-    made.starts.assign(count * width, 0);
-    // visit(place in the slice, list, value) for the postings of a slice.
-    const auto for_postings = [&](std::uint32_t slice, const auto& visit) {
-        for (std::uint32_t i = 0; i < tuning_.slice; ++i) {
-            const std::uint32_t position = slice * tuning_.slice + i;
-            const std::uint32_t row = order_.row_of(position);
-            if (row >= rows()) continue;
-            const SparseView vector = index_.row(row);
-            const double factor = row_factor(row);
-            for (std::size_t at = 0; at < vector.count; ++at) {
-                const std::uint32_t place = place_of(vector.indices[at]);
-                if ((place & column_flag) == 0) visit(added_place(i), place, vector.values[at] * factor);
-            }
-        }
-    };
+    std::vector<std::uint32_t> counts(count * width);
     pool.parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            std::uint32_t* const starts = made.starts.data() + i * width;
-            for_postings(first + static_cast<std::uint32_t>(i),
-                         [&](std::uint32_t, std::uint32_t list, double) { ++starts[list + 1]; });
-        }
+        for (std::size_t i = begin; i < end; ++i)
+            count_postings(first + static_cast<std::uint32_t>(i), counts.data() + i * width);
     });
-    std::uint64_t next = posting_base;
-    for (std::size_t i = 0; i < count; ++i) {
-        std::uint32_t* const starts = made.starts.data() + i * width;
-        for (std::size_t list = 0; list < width; ++list) {
-            next += starts[list];
-            starts[list] = static_cast<std::uint32_t>(next);
-        }
+    made.starts.resize(count * width);
+    std::uint64_t next = quad_base;
+    for (std::size_t i = 0; i < made.starts.size(); ++i) {
+        made.starts[i] = static_cast<std::uint32_t>(next);
+        next += quads_of(counts[i]);
     }
-    made.postings.resize(next - posting_base);
+    made.postings.resize((next - quad_base) * quad_postings);
     pool.parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
-        std::vector<std::uint32_t> places;
+        std::vector<std::size_t> places(lists_);
         std::vector<std::uint32_t> spare;
         for (std::size_t i = begin; i < end; ++i) {
             const std::uint32_t* const starts = made.starts.data() + i * width;
-            places.assign(starts, starts + lists_);
+            const auto begin_of = [&](std::size_t list) { return (starts[list] - quad_base) * quad_postings; };
+            for (std::size_t list = 0; list < lists_; ++list) places[list] = begin_of(list);
             for_postings(first + static_cast<std::uint32_t>(i),
                          [&](std::uint32_t place, std::uint32_t list, double value) {
-                             made.postings[places[list]++ - posting_base] = posting_of(place, list, value);
+                             made.postings[places[list]++] = posting_of(place, list, value);
                          });
-            for (std::uint32_t list = 0; tuning_.by_banks && list < lists_; ++list)
-                order_by_banks(std::span(made.postings).subspan(starts[list] - posting_base,
-                                                                starts[list + 1] - starts[list]),
-                               spare);
+            for (std::size_t list = 0; tuning_.by_banks && list < lists_; ++list) {
+                const std::size_t postings = places[list] - begin_of(list);
+                const std::span<std::uint32_t> quads =
+                    std::span(made.postings).subspan(begin_of(list), begin_of(list + 1) - begin_of(list));
+                if (postings <= quad_postings) continue;
+                order_by_banks(quads.first(postings), spare);
+                spread_to_quads(quads, postings, spare);
+            }
         }
     });
     return made;

@@ -2,9 +2,11 @@
 // columns of a matrix of halves; the postings of all others are lists, cut into slices of positions. Rows come in the
 // order of distance/row_order.h.
 //
-// A posting has 32 bits: the place of its row in the slice, which is added_place() (distance/added_place.h), in the
-// lower half; in the upper half the number of its value, a multiple of its list's unit that is rounded away from 0. A
-// query's multiplier turns a number into an addend in 2^-15 units of the query; sums of addends stay below 2^16.
+// Four postings of a list are a quad, which is read at once; the last quad of a list in a slice is filled up with
+// zeros, which add nothing. A posting has 32 bits: the place of its row in the slice, which is added_place()
+// (distance/added_place.h), in the lower half; in the upper half the number of its value, a multiple of its list's unit
+// that is rounded away from 0. A query's multiplier turns a number into an addend in 2^-15 units of the query; sums of
+// addends stay below 2^16.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +25,7 @@ namespace pgwarp::cuda::matchcount
 struct SparseTuning {
     std::uint32_t columns = 256;  // at most; a multiple of 64
     std::uint32_t slice = 4096;   // positions: a power of two from 256 to 2^13
-    bool by_banks = true;         // orders the postings of a list and slice so that neighbours have other banks
+    bool by_banks = true;         // orders the postings of a list and slice by the banks of shared memory
 };
 
 struct SparseElement {
@@ -37,14 +39,15 @@ struct ListItem {
     std::int32_t multiplier;
 };
 
+inline constexpr std::uint32_t quad_postings = 4;
 inline constexpr std::uint32_t most_sum = 65280;            // of the addends of a pair
 inline constexpr std::uint32_t sum_units = 256;             // of sums in a unit of the bytes
 inline constexpr std::uint32_t most_query_elements = 1024;  // of a query that the device serves
 
 // The slices [first, first + count) as they are stored.
 struct SparseSlices {
-    std::vector<std::uint32_t> starts;    // [count][lists + 1], places among all postings
-    std::vector<std::uint32_t> postings;  // of these slices
+    std::vector<std::uint32_t> starts;    // [count][lists + 1], quads among all
+    std::vector<std::uint32_t> postings;  // of these slices, in quads
 };
 
 class SparseForm
@@ -62,6 +65,8 @@ public:
     std::uint32_t slices() const { return slices_; }
     std::uint32_t padded_positions() const { return padded_positions_; }
     std::uint64_t list_postings() const { return list_postings_; }
+    // Counts all quads. Goes over the rows.
+    std::uint64_t count_quads(ThreadPool& pool) const;
     std::uint64_t elements() const { return elements_; }
     const std::vector<double>& squares() const { return squares_; }  // canonical |y|^2 of each row
     // Whether the scores of rows stay within float32.
@@ -74,9 +79,8 @@ public:
     // The base of each position, negative: |y|^2 / 2 under L2, else 0; infinity where there is no row, or one without
     // a distance. [padded_positions()]
     std::vector<float> penalties() const;
-    // posting_base: the postings of earlier slices.
-    SparseSlices make_slices(std::uint32_t first, std::uint32_t count, std::uint64_t posting_base,
-                             ThreadPool& pool) const;
+    // quad_base: the quads of earlier slices.
+    SparseSlices make_slices(std::uint32_t first, std::uint32_t count, std::uint64_t quad_base, ThreadPool& pool) const;
 
     // A query as it is sent.
     struct Query {
@@ -113,6 +117,9 @@ private:
     Lost write_row(std::uint32_t row, half_bits* out) const;
     void write_columns(const SparseView& vector, const std::uint32_t* places, Query& query) const;
     void write_items(const SparseView& vector, const std::uint32_t* places, Query& query) const;
+    template <class Visit>
+    void for_postings(std::uint32_t slice, const Visit& visit) const;
+    void count_postings(std::uint32_t slice, std::uint32_t* counts) const;
     std::uint32_t posting_of(std::uint32_t place, std::uint32_t list, double value) const;
 
     const pgwarp::matchcount::SparseIndex& index_;

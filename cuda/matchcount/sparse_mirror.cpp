@@ -1,6 +1,7 @@
 #include "matchcount/sparse_mirror.h"
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "device/wait.h"
@@ -33,20 +34,22 @@ SparseMirror::SparseMirror(const pgwarp::matchcount::SparseIndex& index, const m
     scored_.bounds.kind = ScoreKind::half_dot;
     scored_.bounds.metric = index.metric();
     if (form_.rows() == 0 || !in_range()) return;
-    allocate(memory, stream);
+    allocate(memory, stream, pool);
     send_columns(stream, pool);
     send_lists(stream, pool);
     send_rows(index, stream, pool);
     stream.stream().synchronize();
 }
 
-void SparseMirror::allocate(MemoryPool& memory, const Context::Lease& stream)
+void SparseMirror::allocate(MemoryPool& memory, const Context::Lease& stream, ThreadPool& pool)
 {
     const std::size_t halves = std::size_t{form_.padded_positions()} * form_.columns();
     scored_.halves = DeviceArray<__half>(memory, halves, purpose, stream);
     scored_.penalties = DeviceArray<float>(memory, form_.padded_positions(), purpose, stream);
     starts_ = DeviceArray<std::uint32_t>(memory, std::size_t{form_.slices()} * (form_.lists() + 1), purpose, stream);
-    postings_ = DeviceArray<std::uint32_t>(memory, form_.list_postings(), purpose, stream);
+    const std::uint64_t quads = form_.count_quads(pool);
+    if (quads >> 32 != 0) throw std::bad_alloc();
+    postings_ = DeviceArray<uint4>(memory, quads, purpose, stream);
     offsets_ = DeviceArray<std::uint64_t>(memory, std::size_t{form_.rows()} + 1, purpose, stream);
     elements_ = DeviceArray<SparseElement>(memory, form_.elements(), purpose, stream);
     squares_ = DeviceArray<double>(memory, form_.rows(), purpose, stream);
@@ -78,7 +81,7 @@ void SparseMirror::send_lists(const Context::Lease& stream, ThreadPool& pool)
         if (!slices.postings.empty())
             send(postings_.data() + base, slices.postings.data(), slices.postings.size() * sizeof(std::uint32_t),
                  stream, sending);
-        base += slices.postings.size();
+        base += slices.postings.size() / matchcount::quad_postings;
     }
 }
 

@@ -34,7 +34,7 @@ public:
     static std::uint64_t expected_bytes(std::uint64_t rows, std::uint64_t elements);
 
 private:
-    void allocate(MemoryPool& memory, const Context::Lease& stream);
+    void allocate(MemoryPool& memory, const Context::Lease& stream, ThreadPool& pool);
     void send_columns(const Context::Lease& stream, ThreadPool& pool);
     void send_lists(const Context::Lease& stream, ThreadPool& pool);
     void send_rows(const pgwarp::matchcount::SparseIndex& index, const Context::Lease& stream, ThreadPool& pool);
@@ -42,7 +42,7 @@ private:
     matchcount::SparseForm form_;
     ScoredRows scored_;
     DeviceArray<std::uint32_t> starts_;
-    DeviceArray<std::uint32_t> postings_;
+    DeviceArray<uint4> postings_;
     DeviceArray<std::uint64_t> offsets_;
     DeviceArray<matchcount::SparseElement> elements_;
     DeviceArray<double> squares_;

@@ -90,7 +90,10 @@ public:
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
     void set_tuning(const SparseSearchTuning& tuning) { search_tuning_ = tuning; }
-    SparseStatistics statistics() const { return {queries_.load(), filtered_again_.load(), by_host_.load()}; }
+    SparseStatistics statistics() const
+    {
+        return {queries_.load(), filtered_again_.load(), by_host_.load(), std::chrono::nanoseconds(writing_.load())};
+    }
 
 protected:
     std::size_t row_count() const override { return index_->rows(); }
@@ -149,6 +152,7 @@ private:
     mutable std::atomic<std::uint64_t> queries_{0};
     mutable std::atomic<std::uint64_t> filtered_again_{0};
     mutable std::atomic<std::uint64_t> by_host_{0};
+    mutable std::atomic<std::int64_t> writing_{0};  // nanoseconds
 };
 
 // Threads share the queries, or the rows of a query where there are few.
@@ -188,6 +192,7 @@ void DeviceSparseSearcher::search_queries(const SearchBatch& batch, const Tombst
     const Unfinished unfinished = search_round(batch, round, plan_of, enqueue, results, pool);
     queries_ += statistics.queries;
     filtered_again_ += statistics.filtered_again;
+    writing_ += statistics.writing.count();
     search_on_host(batch, unfinished.unanswered, results, pool);
     const double within = within_of(batch.settings);
     if (within == no_bound) return;

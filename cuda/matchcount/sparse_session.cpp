@@ -1,6 +1,7 @@
 #include "matchcount/sparse_session.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -48,9 +49,9 @@ struct SparseSession::Sent {
     SparseSlots slots;
     SparseQueryBound* bounds = nullptr;  // [count]
     double* squares = nullptr;           // [count]
-    std::uint32_t* offsets = nullptr;    // [slots + 1], of elements and items; equal behind the last query
+    std::uint32_t* offsets = nullptr;    // [count + 1], of elements
     SparseElement* elements = nullptr;
-    ListItem* items = nullptr;
+    ListItem* items = nullptr;  // the last: what no query has is not sent
 };
 
 // Slots of queries and what they propose.
@@ -158,13 +159,13 @@ SparseSession::Sent SparseSession::lay_out_sent(const SparsePlan& plan, Carver& 
     sent.slots.factors = memory.take<float>(plan.slots);
     sent.slots.units = memory.take<float>(plan.slots);
     sent.slots.usable = memory.take<std::uint32_t>(plan.slots);
+    sent.slots.item_begins = memory.take<std::uint32_t>(plan.slots);
     sent.slots.item_counts = memory.take<std::uint32_t>(plan.slots);
     sent.bounds = memory.take<SparseQueryBound>(plan.count);
     sent.squares = memory.take<double>(plan.count);
-    sent.offsets = memory.take<std::uint32_t>(plan.slots + std::size_t{1});
+    sent.offsets = memory.take<std::uint32_t>(plan.count + std::size_t{1});
     sent.elements = memory.take<SparseElement>(plan.elements);
     sent.items = memory.take<ListItem>(plan.elements);
-    sent.slots.item_begins = sent.offsets;
     return sent;
 }
 
@@ -205,33 +206,44 @@ SparseSession::Workspace SparseSession::lay_out(const SparsePlan& plan, Carver& 
     return workspace;
 }
 
-void SparseSession::write_queries(const SparsePlan& plan, const Sent& sent, ThreadPool& pool) const
+// Returns the number of items.
+std::uint32_t SparseSession::write_queries(const SparsePlan& plan, const Sent& sent, ThreadPool& pool) const
+{
+    sent.offsets[0] = 0;
+    for (std::uint32_t i = 0; i < plan.count; ++i)
+        sent.offsets[i + 1] = sent.offsets[i] + static_cast<std::uint32_t>(query(plan, i).count);
+    std::atomic<std::uint32_t> items{0};
+    pool.parallel_for(plan.slots, 64, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) write_slot(plan, sent, i, items);
+    });
+    return items;
+}
+
+void SparseSession::write_slot(const SparsePlan& plan, const Sent& sent, std::size_t i,
+                               std::atomic<std::uint32_t>& items) const
 {
     const matchcount::SparseForm& form = mirror_.form();
-    sent.offsets[0] = 0;
-    for (std::uint32_t i = 0; i < plan.slots; ++i)
-        sent.offsets[i + 1] = sent.offsets[i] + (i < plan.count ? static_cast<std::uint32_t>(query(plan, i).count) : 0);
-    pool.parallel_for(plan.slots, 64, [&](std::size_t begin, std::size_t end) {
-        auto* const halves = reinterpret_cast<half_bits*>(sent.slots.halves);
-        std::fill(halves + begin * form.columns(), halves + end * form.columns(), half_bits{0});
-        for (std::size_t i = begin; i < end; ++i) {
-            matchcount::SparseForm::Query written{};
-            if (i < plan.count) {
-                const SparseView vector = query(plan, i);
-                written.halves = halves + i * form.columns();
-                written.items = sent.items + sent.offsets[i];
-                form.write_query(vector, written);
-                sent.bounds[i] = written.bound;
-                sent.squares[i] = written.square;
-                for (std::size_t at = 0; at < vector.count; ++at)
-                    sent.elements[sent.offsets[i] + at] = {vector.indices[at], vector.values[at]};
-            }
-            sent.slots.factors[i] = written.usable ? written.factor : 0;
-            sent.slots.units[i] = written.usable ? written.unit : 0;
-            sent.slots.usable[i] = written.usable ? 1 : 0;
-            sent.slots.item_counts[i] = written.usable ? written.item_count : 0;
-        }
-    });
+    std::array<ListItem, matchcount::most_query_elements> own_items;
+    matchcount::SparseForm::Query written{};
+    written.halves = reinterpret_cast<half_bits*>(sent.slots.halves) + i * form.columns();
+    written.items = own_items.data();
+    std::fill_n(written.halves, form.columns(), half_bits{0});
+    if (i < plan.count) {
+        const SparseView vector = query(plan, i);
+        form.write_query(vector, written);
+        sent.bounds[i] = written.bound;
+        sent.squares[i] = written.square;
+        for (std::size_t at = 0; at < vector.count; ++at)
+            sent.elements[sent.offsets[i] + at] = {vector.indices[at], vector.values[at]};
+    }
+    if (!written.usable) written.item_count = 0;
+    const std::uint32_t first = items.fetch_add(written.item_count, std::memory_order_relaxed);
+    std::copy_n(own_items.data(), written.item_count, sent.items + first);
+    sent.slots.item_begins[i] = first;
+    sent.slots.item_counts[i] = written.item_count;
+    sent.slots.factors[i] = written.usable ? written.factor : 0;
+    sent.slots.units[i] = written.usable ? written.unit : 0;
+    sent.slots.usable[i] = written.usable ? 1 : 0;
 }
 
 void SparseSession::clear(const Slab& slab, cudaStream_t stream) const
@@ -337,9 +349,13 @@ void SparseSession::search_again(const SparsePlan& plan, const Workspace& worksp
 void SparseSession::search(const SparsePlan& plan, const Chunk& chunk, ThreadPool& pool,
                            SparseStatistics& statistics) const
 {
+    const auto begin = std::chrono::steady_clock::now();
     Carver host(chunk.host_workspace);
-    write_queries(plan, lay_out_sent(plan, host), pool);
-    send_written(chunk, host.used());
+    const Sent written = lay_out_sent(plan, host);
+    const std::uint32_t items = write_queries(plan, written, pool);
+    send_written(chunk,
+                 static_cast<std::size_t>(reinterpret_cast<std::byte*>(written.items + items) - chunk.host_workspace));
+    statistics.writing += std::chrono::steady_clock::now() - begin;
     Carver memory(chunk.workspace);
     const Workspace workspace = lay_out(plan, memory);
     clear(workspace.slab, chunk.stream);

@@ -3,6 +3,8 @@
 // it; the rows that pass are ranked. Queries without a proof are filtered once more, by a threshold that has one.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct SparseStatistics {
     std::uint64_t queries = 0;
     std::uint64_t filtered_again = 0;
     std::uint64_t by_host = 0;
+    std::chrono::nanoseconds writing{0};  // in which the host wrote queries
 };
 
 class SparseSession
@@ -61,7 +64,8 @@ private:
     Slab lay_out_slab(Carver& memory, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
                       std::uint32_t chunk) const;
     Workspace lay_out(const SparsePlan& plan, Carver& memory) const;
-    void write_queries(const SparsePlan& plan, const Sent& sent, ThreadPool& pool) const;
+    std::uint32_t write_queries(const SparsePlan& plan, const Sent& sent, ThreadPool& pool) const;
+    void write_slot(const SparsePlan& plan, const Sent& sent, std::size_t i, std::atomic<std::uint32_t>& items) const;
     void clear(const Slab& slab, cudaStream_t stream) const;
     void filter(const Slab& slab, Proposals out, PositionRange range, cudaStream_t stream) const;
     void propose(const SparsePlan& plan, const Slab& slab, cudaStream_t stream) const;

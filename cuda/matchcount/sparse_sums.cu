@@ -1,6 +1,7 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "matchcount/sparse_sums.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::matchcount
 {
@@ -9,10 +10,10 @@ namespace
 {
 
 constexpr std::uint32_t warps = 8;
-#ifndef PGWARP_LISTS
-#define PGWARP_LISTS 4
+#ifndef PGWARP_QUADS
+#define PGWARP_QUADS 2
 #endif
-constexpr int lists_at_once = PGWARP_LISTS;  // whose postings are on their way together
+constexpr int quads_at_once = PGWARP_QUADS;  // of a lane, which are on their way together
 
 extern __shared__ uint4 all_sums[];
 
@@ -32,53 +33,80 @@ __device__ inline std::uint32_t rounded_up(std::uint32_t two_sums)
     return two_sums + 0x00ff00ffU;
 }
 
-__global__ __launch_bounds__(warps * 32, 3) void sum_kernel(SparseListsView lists, SparseItems items,
-                                                            std::uint32_t first, std::uint8_t* bytes,
-                                                            std::uint32_t width)
+// The lists of up to 32 items, one a lane, as one sequence of quads.
+struct QuadSequence {
+    std::uint32_t end = 0;     // of the lane's list in the sequence; ascending with the lanes
+    std::uint32_t offset = 0;  // from a place in the sequence to the quad
+    std::int32_t multiplier = 0;
+    std::uint32_t total = 0;
+
+    __device__ QuadSequence(const std::uint32_t* starts, const ListItem* items, std::uint32_t count)
+    {
+        const std::uint32_t lane = threadIdx.x % 32;
+        std::uint32_t begin = 0;
+        std::uint32_t length = 0;
+        if (lane < count) {
+            const ListItem item = items[lane];
+            begin = starts[item.list];
+            length = starts[item.list + 1] - begin;
+            multiplier = item.multiplier;
+        }
+        end = warp_prefix_sum(length);
+        offset = begin - (end - length);
+        total = __shfl_sync(~0U, end, 31);
+    }
+    // Returns the lane whose list has this place. All lanes call.
+    __device__ int owner(std::uint32_t place) const
+    {
+        int lane = 0;
+#pragma unroll
+        for (int step = 16; step > 0; step /= 2)
+            if (__shfl_sync(~0U, end, lane + step - 1) <= place) lane += step;
+        return lane;
+    }
+};
+
+// Adds the lists of up to 32 items in a slice to the sums of a query.
+__device__ inline void add_lists(const uint4* all_quads, const QuadSequence& sequence, std::uint32_t* sums)
+{
+    for (std::uint32_t first = threadIdx.x % 32; first - threadIdx.x % 32 < sequence.total;
+         first += 32 * quads_at_once) {
+        uint4 quads[quads_at_once];
+        std::int32_t multipliers[quads_at_once];
+#pragma unroll
+        for (int j = 0; j < quads_at_once; ++j) {
+            const std::uint32_t place = first + 32 * j;
+            const int owner = sequence.owner(place);
+            const std::uint32_t offset = __shfl_sync(~0U, sequence.offset, owner);
+            multipliers[j] = __shfl_sync(~0U, sequence.multiplier, owner);
+            quads[j] = place < sequence.total ? all_quads[place + offset] : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int j = 0; j < quads_at_once; ++j) {
+            add_posting(quads[j].x, multipliers[j], sums);
+            add_posting(quads[j].y, multipliers[j], sums);
+            add_posting(quads[j].z, multipliers[j], sums);
+            add_posting(quads[j].w, multipliers[j], sums);
+        }
+    }
+}
+
+__global__ __launch_bounds__(warps * 32) void sum_kernel(SparseListsView lists, SparseItems items, std::uint32_t first,
+                                                         std::uint8_t* bytes, std::uint32_t width)
 {
     const std::uint32_t lane = threadIdx.x % 32;
     const std::uint32_t slot = blockIdx.x * warps + threadIdx.x / 32;
     if (slot >= items.slots) return;
     const std::uint32_t eights = lists.slice / 8;
     uint4* const own = all_sums + threadIdx.x / 32 * eights;
-    auto* const sums = reinterpret_cast<std::uint32_t*>(own);
     for (std::uint32_t i = lane; i < eights; i += 32) own[i] = make_uint4(0, 0, 0, 0);
     __syncwarp();
     const std::uint32_t* const starts = lists.starts + std::size_t{first + blockIdx.y} * (lists.lists + 1);
     const ListItem* const given = items.items + items.begins[slot];
     const std::uint32_t count = items.counts[slot];
-    for (std::uint32_t base = 0; base < count; base += 32) {
-        std::uint32_t begin = 0;
-        std::uint32_t end = 0;
-        std::int32_t multiplier = 0;
-        if (base + lane < count) {
-            const ListItem item = given[base + lane];
-            begin = starts[item.list];
-            end = starts[item.list + 1];
-            multiplier = item.multiplier;
-        }
-        const std::uint32_t here = min(32U, count - base);
-        for (std::uint32_t i = 0; i < here; i += lists_at_once) {
-            std::uint32_t at[lists_at_once];
-            std::uint32_t ends[lists_at_once];
-            std::int32_t factors[lists_at_once];
-            std::uint32_t postings[lists_at_once];
-#pragma unroll
-            for (int j = 0; j < lists_at_once; ++j) {
-                at[j] = __shfl_sync(~0U, begin, static_cast<int>(i) + j) + lane;
-                ends[j] = __shfl_sync(~0U, end, static_cast<int>(i) + j);
-                factors[j] = __shfl_sync(~0U, multiplier, static_cast<int>(i) + j);
-                postings[j] = at[j] < ends[j] ? lists.postings[at[j]] : 0;
-            }
-#pragma unroll
-            for (int j = 0; j < lists_at_once; ++j) {
-                add_posting(postings[j], factors[j], sums);
-#pragma unroll 2
-                for (std::uint32_t next = at[j] + 32; next < ends[j]; next += 32)
-                    add_posting(lists.postings[next], factors[j], sums);
-            }
-        }
-    }
+    for (std::uint32_t base = 0; base < count; base += 32)
+        add_lists(lists.quads, QuadSequence(starts, given + base, min(32U, count - base)),
+                  reinterpret_cast<std::uint32_t*>(own));
     __syncwarp();
     auto* const out =
         reinterpret_cast<uint2*>(bytes + std::size_t{slot} * width + std::size_t{blockIdx.y} * lists.slice);

@@ -15,10 +15,10 @@ namespace pgwarp::cuda::matchcount
 // In device memory.
 struct SparseListsView {
     std::uint32_t lists = 0;
-    std::uint32_t slice = 0;                  // positions
-    std::uint32_t slices = 0;                 // of the index
-    const std::uint32_t* starts = nullptr;    // [slices][lists + 1]
-    const std::uint32_t* postings = nullptr;  // see sparse_form.h
+    std::uint32_t slice = 0;                // positions
+    std::uint32_t slices = 0;               // of the index
+    const std::uint32_t* starts = nullptr;  // [slices][lists + 1], of quads
+    const uint4* quads = nullptr;           // of postings, see sparse_form.h
 };
 
 // The lists of queries, in device memory. The query of a slot has the items [begins[slot], begins[slot] +

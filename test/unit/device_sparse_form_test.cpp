@@ -2,6 +2,7 @@
 // by which answers are proven.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -79,7 +80,7 @@ public:
         // In two pieces, as loads have several.
         const std::uint32_t first = form_.slices() / 2;
         const SparseSlices some = form_.make_slices(0, first, 0, pool_);
-        const SparseSlices others = form_.make_slices(first, form_.slices() - first, some.postings.size(), pool_);
+        const SparseSlices others = form_.make_slices(first, form_.slices() - first, some.postings.size() / 4, pool_);
         for (const SparseSlices* slices : {&some, &others}) {
             starts_.insert(starts_.end(), slices->starts.begin(), slices->starts.end());
             postings_.insert(postings_.end(), slices->postings.begin(), slices->postings.end());
@@ -87,6 +88,8 @@ public:
     }
 
     const SparseForm& form() const { return form_; }
+    const std::vector<std::uint32_t>& postings() const { return postings_; }
+    std::uint64_t count_quads() { return form_.count_quads(pool_); }
     const SparseIndex& index() const { return index_; }
 
     // The bytes of all positions.
@@ -98,7 +101,7 @@ public:
                 const ListItem item = query.items[i];
                 const std::uint32_t* const starts =
                     starts_.data() + std::size_t{slice} * (form_.lists() + 1) + item.list;
-                for (std::uint32_t at = starts[0]; at < starts[1]; ++at) {
+                for (std::uint32_t at = 4 * starts[0]; at < 4 * starts[1]; ++at) {
                     const std::int32_t product = (static_cast<std::int32_t>(postings_[at]) >> 16) * item.multiplier;
                     if (product <= 0) continue;
                     sums[slice * form_.slice() + (postings_[at] & 0xffff)] +=
@@ -202,16 +205,22 @@ TEST(SparseForm, BoundsAreNear)
     }
 }
 
-// Every element of a row is in a column or in a list of its slice.
+// Every element of a row is in a column or in a list of its slice; the rest of the quads adds nothing.
 TEST(SparseForm, ListsHoldWhatColumnsDoNot)
 {
-    std::mt19937_64 random(8);
-    const OwnedRows rows = random_rows(1500, 50, 400, 0, random);
-    const FormOfRows made(Metric::inner_product, rows, {64, 256});
-    EXPECT_EQ(made.form().columns(), 64U);
-    EXPECT_GT(made.form().lists(), 100U);
-    EXPECT_EQ(made.form().elements(), rows.view().word_count());
-    EXPECT_LT(made.form().list_postings(), made.form().elements());
+    for (const bool by_banks : {false, true}) {
+        std::mt19937_64 random(8);
+        const OwnedRows rows = random_rows(1500, 50, 400, 0, random);
+        FormOfRows made(Metric::inner_product, rows, {64, 256, by_banks});
+        EXPECT_EQ(made.form().columns(), 64U);
+        EXPECT_GT(made.form().lists(), 100U);
+        EXPECT_EQ(made.form().elements(), rows.view().word_count());
+        EXPECT_LT(made.form().list_postings(), made.form().elements());
+        EXPECT_EQ(made.count_quads() * 4, made.postings().size());
+        const auto filled = std::count_if(made.postings().begin(), made.postings().end(),
+                                          [](std::uint32_t posting) { return posting != 0; });
+        EXPECT_EQ(static_cast<std::uint64_t>(filled), made.form().list_postings());
+    }
 }
 
 }  // namespace

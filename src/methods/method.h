@@ -283,6 +283,13 @@ struct MethodFactory {
     bool (*serves)(const IndexShape& shape) = nullptr;
 };
 
+// Whether a device's method serves an index of this shape.
+inline bool device_serves(const MethodFactory& method, const IndexShape& shape)
+{
+    if (method.serves != nullptr) return method.serves(shape);
+    return shape.element != ElementType::bit && !is_list(shape.element);
+}
+
 // Returns null for a method that this build does not have.
 const MethodFactory* find_method(Method method);
 

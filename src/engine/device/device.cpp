@@ -122,17 +122,6 @@ const MethodFactory* Device::method(Method method, MirrorDevice on, bool& on_cud
     return found != nullptr ? found : find_method(method);
 }
 
-namespace
-{
-
-bool device_serves(const MethodFactory& method, const IndexShape& shape)
-{
-    if (method.serves != nullptr) return method.serves(shape);
-    return shape.element != ElementType::bit && !is_list(shape.element);
-}
-
-}  // namespace
-
 const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const MethodDescription* description = find_description(shape.method);

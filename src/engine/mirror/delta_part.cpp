@@ -23,23 +23,23 @@ constexpr std::uint64_t growth_on_device = 256;
 
 // The exact method of a device for parts, where it takes these rows: copying makes the parts, a search of them leaves
 // no row out, and the device searches them beside the index. Null: the parts are others.
-const MethodFactory* exact_parts_of(const MethodFactory& method, ElementType element)
+const MethodFactory* exact_parts_of(const MethodFactory& method, const IndexShape& shape)
 {
-    if (method.exact_parts == nullptr) return nullptr;
+    if (method.exact_parts == nullptr || !device_serves(*method.exact_parts, shape)) return nullptr;
     const MethodDescription* exact = find_description(method.exact_parts->method);
-    return exact != nullptr && takes_elements(*exact, element) ? method.exact_parts : nullptr;
+    return exact != nullptr && takes_elements(*exact, shape.element) ? method.exact_parts : nullptr;
 }
 
-const MethodFactory* method_of_parts(const MethodFactory& method, ElementType element, std::uint64_t rows)
+const MethodFactory* method_of_parts(const MethodFactory& method, const IndexShape& shape, std::uint64_t rows)
 {
-    if (const MethodFactory* exact = exact_parts_of(method, element)) return exact;
+    if (const MethodFactory* exact = exact_parts_of(method, shape)) return exact;
     const MethodFactory* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
-    const bool makes_parts = known->part_elements.has(element);
+    const bool makes_parts = known->part_elements.has(shape.element);
     if (makes_parts && known->part_array == nullptr) return &method;
     if (makes_parts && rows > 0) return known;
     // An index that was built without rows lacks that array: a complete method searches its delta rows.
-    const MethodDescription* complete = complete_description(element);
+    const MethodDescription* complete = complete_description(shape.element);
     return complete != nullptr ? find_method(complete->method) : nullptr;
 }
 
@@ -178,8 +178,8 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
                        std::span<const ArrayShape> arrays, const MethodFactory& used)
     : shape(given),
-      method(method_of_parts(used, given.element, rows)),
-      exact_on_device(exact_parts_of(used, given.element) != nullptr)
+      method(method_of_parts(used, given, rows)),
+      exact_on_device(exact_parts_of(used, given) != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;

@@ -118,6 +118,13 @@ public:
     {
     }
 
+    // Whether the library may return NaN for vectors that have a canonical distance.
+    bool may_be_nan() const
+    {
+        if (metric_ == Metric::cosine) return !is_safe_cosine();
+        return metric_ == Metric::inner_product && product_ + product_error() > largest;
+    }
+
     // The bounds of the library's distance, by those of the canonical one. They grow with the latter.
     DistanceBounds bound(DistanceBounds canonical) const
     {
@@ -157,17 +164,28 @@ private:
                 std::sqrt(up_to_largest(upper * upper * (1 + share_) + underflow_))};
     }
 
+    double product_error() const { return share_ * product_ + underflow_; }
+
     DistanceBounds bound_product(DistanceBounds canonical) const
     {
-        const double error = share_ * product_ + underflow_;
+        const double error = product_error();
         if (product_ + error > largest) return {-infinity, infinity};
         return {canonical.lower - error, canonical.upper + error};
     }
 
+    // The part of a norm squared by which the library's may be off: h.
+    double norm_share() const { return share_ + underflow_ / (least_ * least_); }
+
+    bool is_safe_cosine() const
+    {
+        const double share = norm_share();
+        return share < 0.5 && most_ * most_ * (1 + share) <= largest;
+    }
+
     DistanceBounds bound_cosine(DistanceBounds canonical) const
     {
-        const double share = share_ + underflow_ / (least_ * least_);
-        if (!(share < 0.5) || most_ * most_ * (1 + share) > largest) return {0, infinity};
+        if (!is_safe_cosine()) return {0, infinity};
+        const double share = norm_share();
         const double error = 2 * share / (1 - share);
         return {std::max(0.0, canonical.lower - error), std::min(2.0, canonical.upper + error)};
     }

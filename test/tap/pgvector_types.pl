@@ -164,22 +164,37 @@ for my $operator ('<->', '<#>', '<=>', '<+>')
 }
 
 # Distances that single precision cannot express: NaN sorts after infinity, and before all where the order is reversed.
-run_sql('DROP TABLE IF EXISTS huge; CREATE TABLE huge (v public.vector(16))');
+run_sql('DROP TABLE IF EXISTS huge; CREATE TABLE huge (v public.vector(16), id serial)');
 run_sql('INSERT INTO huge SELECT (SELECT array_agg((CASE i % 7 WHEN 0 THEN 3e38 * (1 - 2 * (j % 2)) WHEN 1 THEN -3e38 WHEN 2 THEN 3e38 WHEN 3 THEN 1e-30 WHEN 4 THEN 0 ELSE i % 5 + j END)::real ORDER BY j) FROM generate_series(1, 16) j)::public.vector FROM generate_series(1, 70) i; INSERT INTO huge VALUES (NULL)');
-for my $class (sort keys %operators)
+run_sql('CREATE TABLE huge_parts (LIKE huge) PARTITION BY HASH (id); CREATE TABLE huge_part0 PARTITION OF huge_parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+	CREATE TABLE huge_part1 PARTITION OF huge_parts FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO huge_parts SELECT * FROM huge');
+for my $index (map { ([ $_, 'exact' ], /ip|cosine/ ? [ $_, 'graph' ] : ()) } sort keys %operators)
 {
-	run_sql("DROP INDEX IF EXISTS huge_v; CREATE INDEX huge_v ON huge USING exact (v public.$class)");
+	my ($class, $method) = @$index;
+	run_sql("DROP INDEX IF EXISTS huge_v, huge_parts_v; CREATE INDEX huge_v ON huge USING $method (v public.$class); CREATE INDEX huge_parts_v ON huge_parts USING $method (v public.$class)");
 	for my $query ('array_fill(3e38::real, ARRAY[16])', 'array_fill(1::real, ARRAY[16])')
 	{
 		my $distance = "(v $operators{$class} (" . run_sql("SELECT quote_literal(${query}::public.vector)") . '::public.vector))';
-		for my $order ($distance, "-$distance DESC", "1 - $distance DESC NULLS LAST")
-		{
+		my $check = sub {
+			my ($order, $rows) = @_;
 			my $value = $order =~ s/ DESC.*//r;
-			my $sorted = "SELECT string_agg(d::text, ' ') FROM (SELECT $value AS d FROM huge ORDER BY $order) s";
-			is(run_sql("SET enable_seqscan = off; $sorted"), run_sql("SET enable_indexscan = off; $sorted"), "overflow: ORDER BY $order");
-		}
+			my $sorted = "SELECT string_agg(d::text, ' ') FROM (SELECT $value AS d FROM $rows) s";
+			is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $sorted"), run_sql("SET enable_indexscan = off; $sorted"), "overflow, $method: $rows");
+		};
+		# The conditions cut off nothing, some rows, and rows that have no NaN.
+		my $order = "1 - $distance DESC";
+		$check->($order, $_) for "huge_parts ORDER BY $order LIMIT 30", "huge WHERE id % 3 > 0 ORDER BY $order LIMIT 20", "huge WHERE 1 - $distance > 0.5 ORDER BY $order LIMIT 40";
+		like(run_sql("SET enable_seqscan = off; SET enable_sort = off; EXPLAIN (COSTS OFF) SELECT id FROM huge ORDER BY $order LIMIT 3"), qr/KnnOrder.*Index Scan using huge_v/s, "$class serves a reversed order");
+		next if $method ne 'exact';
+		$check->($_, "huge ORDER BY $_") for $distance, "-$distance DESC", $order, "$order NULLS LAST";
 	}
+	my $join = "SELECT string_agg(q.id || ':' || n.d, ' ' ORDER BY q.id, n.d) FROM huge q CROSS JOIN LATERAL (SELECT 1 - (i.v $operators{$class} q.v) AS d FROM huge i ORDER BY 1 DESC NULLS LAST LIMIT 12) n WHERE q.id < 15";
+	is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $join"), run_sql("SET enable_indexscan = off; $join"), "overflow, $method: a join by $operators{$class}") if $class =~ /ip|cosine/;
 }
+run_sql('DROP INDEX items_index; CREATE INDEX items_index ON items USING exact (v public.vector_cosine_ops)');
+my $similar = q{SELECT string_agg(d::text, ' ') FROM (SELECT 1 - (v <=> (SELECT v FROM items WHERE id = 333)) AS d FROM items ORDER BY 1 DESC NULLS LAST LIMIT 20) s};
+is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $similar"), run_sql("SET enable_indexscan = off; $similar"), 'similarities in descending order');
+like(run_sql("SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT id FROM items ORDER BY 1 - (v <=> (SELECT v FROM items WHERE id = 333)) DESC NULLS LAST LIMIT 20"), qr/KnnOrder.*Index Scan using items_index on items \(actual rows=20 /s, 'of which the scan reads no more than the plan');
 
 # Bits: pgvector's operators on PostgreSQL's own type.
 run_sql("CREATE TABLE words AS SELECT i AS id, (i * 7919 % 65536)::bit(16) AS b FROM generate_series(1, 400) i; CREATE INDEX words_b ON words USING graph (b public.bit_hamming_ops)");

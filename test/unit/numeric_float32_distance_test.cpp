@@ -118,12 +118,16 @@ double distance_in_float32(Metric metric, const Floats& a, const Floats& b, cons
     }
 }
 
+Float32Distance distances_of(Metric metric, const Floats& query, const Floats& row)
+{
+    const NormRange rows = norm_range(canonical_norm(row.data(), row.size()));
+    return {metric, row.size(), canonical_norm(query.data(), query.size()), rows};
+}
+
 DistanceBounds bounds_of(Metric metric, const Floats& query, const Floats& row)
 {
     const double canonical = canonical_distance(metric, query.data(), row.data(), row.size());
-    const NormRange rows = norm_range(canonical_norm(row.data(), row.size()));
-    return Float32Distance(metric, row.size(), canonical_norm(query.data(), query.size()), rows)
-        .bound({canonical, canonical});
+    return distances_of(metric, query, row).bound({canonical, canonical});
 }
 
 bool holds(DistanceBounds bounds, double distance)
@@ -144,6 +148,9 @@ void expect_held(const Floats& query, const Floats& row)
                 EXPECT_TRUE(holds(bounds, distance))
                     << "metric " << static_cast<int>(metric) << " order " << i << " of " << row.size() << ": "
                     << distance << " in [" << bounds.lower << ", " << bounds.upper << "]";
+                if (std::isnan(distance) && canonical_norm(row.data(), row.size()) > 0) {
+                    EXPECT_TRUE(distances_of(metric, query, row).may_be_nan()) << static_cast<int>(metric);
+                }
             }
         }
     }
@@ -261,6 +268,7 @@ TEST(Float32Distance, IsNarrow)
         for (const Metric metric : metrics) {
             const DistanceBounds bounds = bounds_of(metric, query, row);
             const double distance = canonical_distance(metric, query.data(), row.data(), dimensions);
+            EXPECT_FALSE(distances_of(metric, query, row).may_be_nan());
             const double scale = metric == Metric::inner_product ? product : metric == Metric::cosine ? 2 : distance;
             EXPECT_LE(bounds.upper - bounds.lower, 2.01 * share * scale) << static_cast<int>(metric);
             EXPECT_LE(bounds.lower, distance);

@@ -82,22 +82,15 @@ List* expressions_of(const PathKey* key, const RelOptInfo* rel)
     return expressions;
 }
 
-// Whether the operator may find no number for rows that the index keeps among those with a distance: where it computes
-// in float32, sums of infinities and quotients of norms that over- or underflow are none. A scan meets them last.
-bool has_late_nans(const IndexOptInfo* info)
+// Whether rows may have a distance that is not a number: zero vectors under cosine. An operator that computes in
+// float32 finds none either for sums of infinities, and for quotients of norms that over- or underflow.
+bool may_find_nan(const IndexOptInfo* info)
 {
     Relation index = index_open(info->indexoid, NoLock);
-    const bool found = index_arithmetic(index) != Arithmetic::canonical && bounds_need_norms(index_metric(index));
+    const Metric metric = index_metric(index);
+    const bool overflows = index_arithmetic(index) != Arithmetic::canonical && bounds_need_norms(metric);
     index_close(index, NoLock);
-    return found;
-}
-
-bool is_cosine(const IndexOptInfo* info)
-{
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool cosine = index_metric(index) == Metric::cosine;
-    index_close(index, NoLock);
-    return cosine;
+    return metric == Metric::cosine || overflows;
 }
 
 // Whether the table declares the column that the index orders by NOT NULL.
@@ -139,9 +132,8 @@ KeyOrder read_key_order(PlannerInfo* root, const IndexPath* path)
     const auto* key = linitial_node(PathKey, path->path.pathkeys);
     const DistanceOrder order = find_distance_order(root, index, key);
     if (order.distance == nullptr) return {true, nullptr, {}};
-    // Only zero vectors under cosine have a distance that is not a number.
     const Leading leading = {order.nulls_first && !is_never_null(root, index, order.distance),
-                             order.nans_first && is_cosine(index)};
+                             order.nans_first && may_find_nan(index)};
     const Oid sort_family = make_own_key(index, order.distance)->pk_opfamily;
     if (order.by_distance && !leading.nulls && key->pk_opfamily == sort_family) return {true, nullptr, {}};
     return {false, order.distance, leading};
@@ -154,7 +146,6 @@ DistanceOrder find_distance_order(PlannerInfo* root, const IndexOptInfo* index, 
     ListCell* cell;
     foreach (cell, expressions_of(key, index->rel)) {
         const DistanceOrder order = order_by(root, index, key, static_cast<Node*>(lfirst(cell)));
-        if (order.nans_first && has_late_nans(index)) continue;
         if (is_along(order, key) && (found.distance == nullptr || order.by_distance)) found = order;
     }
     return found;

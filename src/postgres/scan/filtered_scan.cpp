@@ -50,7 +50,7 @@ uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
 bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 {
     const LimitHint& hint = state_of(scan)->hint;
-    if (hint.reads_all || reads_to_end(scan, state)) return true;
+    if (hint.reads_all || reads_to_end(scan, state) || may_lead(state_of(scan)->other_operator)) return true;
     if (rows <= 0 || !hint.filtered) return false;
     const double pass_rate = hint.filter != nullptr ? hint.filter->pass_rate : 1.0;
     if (static_cast<double>(rows) > most_approximate * pass_rate) return true;
@@ -188,7 +188,8 @@ bool searches_part(IndexScanDesc scan)
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
     if (!row_distance(scan, tid, distance)) return false;
-    *distance = order_of(*distance);
+    const OperatorDistance* other_operator = state_of(scan)->other_operator;
+    *distance = order_of(*distance, other_operator != nullptr && other_operator->nans_first);
     return true;
 }
 

@@ -60,8 +60,8 @@ uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen);
 // The number of rows that the first search of a scan is for.
 uint32 first_wanted(const LimitHint& hint);
 
-// Computes the distance of a row that the scan returned, from its heap row; infinity in the place of NaN. False when
-// the scan's snapshot doesn't see the row.
+// Computes the distance by which a row is ordered from its heap row; for NaN an infinity. False when the scan's
+// snapshot doesn't see the row.
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance);
 
 // Makes the scan offer no further row that has a distance.

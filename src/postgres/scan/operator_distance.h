@@ -5,6 +5,7 @@
 
 #include "postgres/postgres_headers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -22,6 +23,7 @@ struct OperatorDistance {
     NormRange norms;  // of the rows that the scan's snapshot sees; read once
     Datum query;      // in the memory of the rescan
     Float32Distance bounds;
+    bool nans_first;  // rows come in an order in which NaN is before every number
 };
 
 // The operator of the index's operator class; null where it returns canonical distances.
@@ -36,13 +38,20 @@ void set_operator_query(OperatorDistance* distance, Relation index, Metric metri
 // Calls the operator for the visible row at `tid`; false when there is none.
 bool fetch_operator_distance(HeapReader* reader, Tid tid, OperatorDistance* distance, double* value);
 
-// The place of an operator's distance among others: PostgreSQL sorts NaN after every number, and after infinity.
-// Numbers of such operators fit into a float.
-inline double order_of(double distance)
+// The place of an operator's distance among others: PostgreSQL sorts NaN after every number, and after infinity, or
+// before all of them where the order is reversed. Numbers of such operators fit into a float.
+inline double order_of(double distance, bool nans_first)
 {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (std::isnan(distance)) return infinity;
-    return distance == infinity ? std::numeric_limits<double>::max() : distance;
+    constexpr double most = std::numeric_limits<double>::max();
+    if (std::isnan(distance)) return nans_first ? -infinity : infinity;
+    return std::clamp(distance, -most, most);
+}
+
+// Whether a row that has a canonical distance may come before all others, since the operator finds NaN for it.
+inline bool may_lead(const OperatorDistance* distance)
+{
+    return distance != nullptr && distance->nans_first && distance->bounds.may_be_nan();
 }
 
 }  // namespace pgwarp

@@ -87,10 +87,11 @@ void start(IndexScanDesc scan)
 #if PG_VERSION_NUM >= 180000
     if (scan->instrument != nullptr) scan->instrument->nsearches++;
 #endif
+    ScanState* state = state_of(scan);
+    if (state->other_operator != nullptr) state->other_operator->nans_first = state->hint.leading.nans;
     learn_shape(scan);
     take_query(scan, scan->orderByData[0]);
     read_keys(scan);
-    ScanState* state = state_of(scan);
     state->now.stage = leads(state->hint.leading) ? RowStage::leading_nulls : RowStage::placed;
     const FilteredScan* filter = state->hint.filter;
     const bool bounded = filter != nullptr && takes_bound(scan->indexRelation);

@@ -28,14 +28,6 @@ int compare_candidates(const void* a, const void* b)
     return left->tid < right->tid ? -1 : 1;
 }
 
-// The distance of a result's heap row, by which it is ordered; false when the row is invisible.
-bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
-{
-    if (!row_distance(scan, tid, distance)) return false;
-    *distance = order_of(*distance);
-    return true;
-}
-
 // Make the candidate of a result; false when no snapshot of this scan can see its row.
 bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
 {
@@ -46,11 +38,11 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
         DistanceBounds bounds = bound_distance(result, reply.kind, reply.bound_width);
         const OperatorDistance* other_operator = state_of(scan)->other_operator;
         if (other_operator != nullptr) bounds = other_operator->bounds.bound(bounds);
-        candidate->value = bounds.lower;
+        candidate->value = may_lead(other_operator) ? lowest : bounds.lower;
         candidate->upper = bounds.upper;
         return true;
     }
-    if (!heap_distance(scan, result.tid, &candidate->value)) return false;
+    if (!scanned_row_distance(scan, result.tid, &candidate->value)) return false;
     candidate->upper = candidate->value;
     return true;
 }
@@ -62,7 +54,7 @@ bool place_late_row(IndexScanDesc scan, Candidate* candidate)
     ScanState* state = state_of(scan);
     if (setting_iterative == static_cast<int>(IterativeSetting::relaxed)) return true;
     double distance = 0;
-    if (candidate->value == candidate->upper || !heap_distance(scan, candidate->tid, &distance)) return false;
+    if (candidate->value == candidate->upper || !scanned_row_distance(scan, candidate->tid, &distance)) return false;
     if (distance < state->now.floor) return false;
     candidate->value = state->now.floor;
     candidate->upper = Max(distance, state->now.floor);
@@ -141,7 +133,7 @@ void settle(IndexScanDesc scan, uint32 number)
     Candidate candidate = now.batch.items[number];
     double distance = 0;
     reuse_page(scan->heapRelation, scan_heap(scan)->fetch, candidate.tid.block);
-    if (!heap_distance(scan, candidate.tid, &distance)) return;
+    if (!scanned_row_distance(scan, candidate.tid, &distance)) return;
     candidate.value = candidate.upper = distance;
     candidate.unsettled = false;
     push_candidate(&now.held, candidate, state->context);
@@ -284,7 +276,7 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
 {
     const Progress& now = state_of(scan)->now;
     double truth = 0;
-    if (now.arbitrary || !heap_distance(scan, candidate.tid, &truth)) return;
+    if (now.arbitrary || !scanned_row_distance(scan, candidate.tid, &truth)) return;
     const double tolerance = distance_rounding * Max(std::fabs(truth), std::fabs(candidate.value));
     const bool is_bound = candidate.value < candidate.upper;
     const bool right = is_bound ? candidate.value <= truth && truth <= candidate.upper

@@ -187,6 +187,7 @@ for my $index (map { ([ $_, 'exact' ], /ip|cosine/ ? [ $_, 'graph' ] : ()) } sor
 		like(run_sql("SET enable_seqscan = off; SET enable_sort = off; EXPLAIN (COSTS OFF) SELECT id FROM huge ORDER BY $order LIMIT 3"), qr/KnnOrder.*Index Scan using huge_v/s, "$class serves a reversed order");
 		next if $method ne 'exact';
 		$check->($_, "huge ORDER BY $_") for $distance, "-$distance DESC", $order, "$order NULLS LAST";
+		$check->($distance, "huge WHERE 1 - $distance > 0.5 ORDER BY $distance");
 	}
 	my $join = "SELECT string_agg(q.id || ':' || n.d, ' ' ORDER BY q.id, n.d) FROM huge q CROSS JOIN LATERAL (SELECT 1 - (i.v $operators{$class} q.v) AS d FROM huge i ORDER BY 1 DESC NULLS LAST LIMIT 12) n WHERE q.id < 15";
 	is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $join"), run_sql("SET enable_indexscan = off; $join"), "overflow, $method: a join by $operators{$class}") if $class =~ /ip|cosine/;

@@ -195,6 +195,9 @@ bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
 
 void skip_placed_rows(IndexScanDesc scan)
 {
+    // Rows for which the operator finds NaN are met last, among those that have a canonical distance.
+    const OperatorDistance* other_operator = state_of(scan)->other_operator;
+    if (other_operator != nullptr && !other_operator->nans_first && other_operator->bounds.may_be_nan()) return;
     Progress& now = state_of(scan)->now;
     now.batch.next = now.batch.ready = now.batch.count;
     now.held.count = 0;

@@ -64,7 +64,7 @@ uint32 first_wanted(const LimitHint& hint);
 // snapshot doesn't see the row.
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance);
 
-// Makes the scan offer no further row that has a distance.
+// Makes the scan offer no further row whose distance is a number, where it knows them from the others.
 void skip_placed_rows(IndexScanDesc scan);
 
 }  // namespace pgwarp

@@ -47,6 +47,8 @@ SELECT id FROM items ORDER BY v <-> nested_query() LIMIT 3;
 SET client_min_messages = debug1;
 \set VERBOSITY terse
 SELECT id FROM items ORDER BY v <-> nested_query() LIMIT 3;
+-- and for each row whose distance is read
+SELECT id, v <-> nested_query() AS d FROM items ORDER BY d LIMIT 3;
 -- each execution of a scan again
 SELECT q.id, n.id FROM generate_series(1, 2) q(id), LATERAL (SELECT i.id FROM items i ORDER BY i.v <-> ARRAY[q.id, q.id, 7]::vector LIMIT 2) n;
 \set VERBOSITY default

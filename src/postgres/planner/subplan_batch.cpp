@@ -4,6 +4,7 @@
 #include "postgres/planner/knn_batch_path.h"
 #include "postgres/planner/node_split.h"
 #include "postgres/planner/subplan_search.h"
+#include "postgres/planner/unread_distance.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -277,6 +278,7 @@ PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options,
     }
     PG_END_TRY();
     if (setting_knn_batch) rewrite_statement(statement, cursor_options);
+    drop_unread_distance(statement);
     return statement;
 }
 

@@ -81,11 +81,12 @@ public:
     }
     bool compares_certain_rows() const override { return true; }
 
-    // In float operations of the CPU: the device does some thousand products of columns in the time of one of the
-    // CPU's.
+    // In float operations of the CPU: the device does some thousand products of columns in the time of one.
     double search_cost(const SearchBatch& batch) const override
     {
-        return static_cast<double>(batch.count) * index_->rows() * mirror_->form().columns() / 1e4;
+        const auto rows = static_cast<double>(index_->rows());
+        if (!serves(batch)) return rows * static_cast<double>(batch.count + batch.lists.word_count()) / 8;
+        return static_cast<double>(batch.count) * rows * mirror_->form().columns() / 1e4;
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
@@ -126,6 +127,11 @@ protected:
                       const Tombstones*, Results& results, ThreadPool& pool) const override;
 
 private:
+    // Whether the device serves some queries of the batch.
+    bool serves(const SearchBatch& batch) const
+    {
+        return mirror_->in_range() && std::min<std::size_t>(batch.k, index_->rows()) <= matchcount::most_ranked_k;
+    }
     std::uint64_t device_bytes() const { return mirror_ ? mirror_->device_bytes() : expected_bytes_; }
     SparseQuery query_of(const SearchBatch& batch, std::size_t number) const
     {
@@ -175,7 +181,7 @@ void DeviceSparseSearcher::search_on_host(const SearchBatch& batch, std::span<co
 void DeviceSparseSearcher::search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                           ThreadPool& pool) const
 {
-    if (!mirror_->in_range() || std::min<std::size_t>(batch.k, index_->rows()) > matchcount::most_ranked_k) {
+    if (!serves(batch)) {
         std::vector<std::uint32_t> all(batch.count);
         std::iota(all.begin(), all.end(), 0U);
         return search_on_host(batch, all, results, pool);

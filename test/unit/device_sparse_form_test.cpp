@@ -92,8 +92,8 @@ public:
     std::uint64_t count_quads() { return form_.count_quads(pool_); }
     const SparseIndex& index() const { return index_; }
 
-    // The bytes of all positions.
-    std::vector<std::uint8_t> bytes_of(const SparseForm::Query& query) const
+    // The sums of lists of all positions.
+    std::vector<std::uint32_t> sums_of(const SparseForm::Query& query) const
     {
         std::vector<std::uint32_t> sums(std::size_t{form_.slices()} * form_.slice());
         for (std::uint32_t slice = 0; slice < form_.slices(); ++slice)
@@ -108,8 +108,12 @@ public:
                         static_cast<std::uint32_t>((product + 0x7fff) >> 15);
                 }
             }
+        return sums;
+    }
+    std::vector<std::uint8_t> bytes_of(const SparseForm::Query& query) const
+    {
         std::vector<std::uint8_t> bytes;
-        for (const std::uint32_t sum : sums) {
+        for (const std::uint32_t sum : sums_of(query)) {
             EXPECT_LE(sum, cuda::matchcount::most_sum);
             bytes.push_back(
                 static_cast<std::uint8_t>((sum + cuda::matchcount::sum_units - 1) / cuda::matchcount::sum_units));
@@ -123,9 +127,12 @@ public:
         for (std::uint32_t column = 0; column < form_.columns(); ++column)
             product += double{float_of_half(query.halves[column])} *
                        float_of_half(halves_[std::size_t{position} * form_.columns() + column]);
-        const std::uint32_t place =
-            position / form_.slice() * form_.slice() + cuda::added_place(position % form_.slice());
-        return query.factor * product - penalties_[position] + double{query.unit} * bytes[place];
+        return query.factor * product - penalties_[position] + double{query.unit} * bytes[place_of(position)];
+    }
+
+    std::uint32_t place_of(std::uint32_t position) const
+    {
+        return position / form_.slice() * form_.slice() + cuda::added_place(position % form_.slice());
     }
 
 private:
@@ -202,6 +209,42 @@ TEST(SparseForm, BoundsAreNear)
         const FormOfRows made(metric, rows, {256, 512});
         EXPECT_TRUE(made.form().in_range());
         ASSERT_NO_FATAL_FAILURE(expect_scores_within(made, queries, true));
+    }
+}
+
+double positive_products(const SparseView& a, const SparseView& b)
+{
+    double sum = 0;
+    for (std::size_t i = 0; i < a.count; ++i)
+        for (std::size_t j = 0; j < b.count; ++j)
+            if (a.indices[i] == b.indices[j]) sum += std::max(0.0, static_cast<double>(a.values[i]) * b.values[j]);
+    return sum;
+}
+
+// Without columns: each rounding is upwards, also those that are smaller than the rounding to bytes.
+TEST(SparseForm, SumsOfListsAreNotBelowProducts)
+{
+    for (unsigned kind = 0; kind < 3; ++kind) {
+        std::mt19937_64 random(kind + 50);
+        const OwnedRows rows = random_rows(600, 30, 200, kind, random);
+        const OwnedRows queries = random_rows(10, 60, 200, kind, random);
+        const FormOfRows made(Metric::inner_product, rows, {0, 256});
+        for (std::size_t q = 0; q < queries.count(); ++q) {
+            const SparseView vector = view_of(queries.view(), q);
+            std::vector<half_bits> halves(made.form().columns());
+            std::vector<ListItem> items(vector.count);
+            SparseForm::Query query{};
+            query.halves = halves.data();
+            query.items = items.data();
+            made.form().write_query(vector, query);
+            ASSERT_TRUE(query.usable);
+            const std::vector<std::uint32_t> sums = made.sums_of(query);
+            for (std::uint32_t position = 0; position < made.form().order().positions(); ++position) {
+                const SparseView row = made.index().row(made.form().order().row_of(position));
+                const double sum = double{query.unit} * sums[made.place_of(position)] / cuda::matchcount::sum_units;
+                ASSERT_GE(sum, made.form().bounds().scale * positive_products(vector, row) * (1 - 1e-12));
+            }
+        }
     }
 }
 

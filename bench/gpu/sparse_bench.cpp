@@ -196,8 +196,8 @@ public:
     void run()
     {
         for (const std::size_t columns : given_.numbers("columns", "256"))
-            for (const std::size_t slice : given_.numbers("slice", "4096"))
-                for (const std::size_t banks : given_.numbers("banks", "1"))
+            for (const std::size_t slice : given_.numbers("slice", "2048"))
+                for (const std::size_t banks : given_.numbers("banks", "0"))
                     run_index({static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(slice), banks != 0});
     }
 

@@ -185,11 +185,9 @@ TEST(DeviceSparse, ManyRowsEqualTheCpus)
     EXPECT_LE(by_host * 20, queries_of_device);
 }
 
-// Few proposals, and scores that are far from distances, as sums of lists leave out what is negative: some queries have
-// no proof at first and are filtered again.
-TEST(DeviceSparse, SecondFiltersEqualTheCpus)
+// Few proposals, and scores that are far from distances, as sums of lists leave out what is negative.
+TEST(DeviceSparse, FewProposalsEqualTheCpus)
 {
-    std::uint64_t again = 0;
     for (unsigned seed = 0; seed < 6 && !HasFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         std::mt19937_64 random(seed + 200);
@@ -199,9 +197,7 @@ TEST(DeviceSparse, SecondFiltersEqualTheCpus)
         search_tuning.keep = 5;
         BothIndexes both(metrics[seed % 3], rows, {64, 1024}, search_tuning);
         ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, 5)));
-        again += both.statistics().filtered_again;
     }
-    EXPECT_GT(again, 10U);
 }
 
 // Copies of rows: many equal distances, more than the device has places for.

@@ -9,7 +9,7 @@
 
 #include "score_model.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::score_bound_test
 {
 namespace
 {
@@ -261,4 +261,4 @@ TEST(ScoreBoundOfWorstPairs, NeedsEachOfItsParts)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::score_bound_test

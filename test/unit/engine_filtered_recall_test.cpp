@@ -8,7 +8,7 @@
 #include "filtered_fixture.h"
 #include "protocol/calibration.h"
 
-namespace pgwarp
+namespace pgwarp::filtered_recall_test
 {
 namespace
 {
@@ -159,4 +159,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FilteredRecall,
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::filtered_recall_test

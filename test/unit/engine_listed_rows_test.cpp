@@ -9,7 +9,7 @@
 #include "delta_fixture.h"
 #include "numeric/distance.h"
 
-namespace pgwarp
+namespace pgwarp::listed_rows_test
 {
 namespace
 {
@@ -185,4 +185,4 @@ TEST(DeltaParts, OfFewRowsFindWhatIsInTheListsProbed)
 }
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::listed_rows_test

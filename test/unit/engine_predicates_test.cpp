@@ -6,7 +6,7 @@
 #include "methods/arrays.h"
 #include "predicate_fixture.h"
 
-namespace pgwarp
+namespace pgwarp::predicates_test
 {
 namespace
 {
@@ -229,4 +229,4 @@ TEST_F(Predicates, OfSeveralClientsShareABatch)
 }
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::predicates_test

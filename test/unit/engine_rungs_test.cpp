@@ -6,7 +6,7 @@
 #include "delta_fixture.h"
 #include "protocol/rungs.h"
 
-namespace pgwarp
+namespace pgwarp::rungs_test
 {
 namespace
 {
@@ -170,4 +170,4 @@ INSTANTIATE_TEST_SUITE_P(Methods, Ladder,
                                          Kind{Method::ivfadc, 0, 2, false}, Kind{Method::ivfadc, 0, 2, true}));
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::rungs_test

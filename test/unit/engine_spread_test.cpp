@@ -3,7 +3,7 @@
 
 #include "engine_fixture.h"
 
-namespace pgwarp
+namespace pgwarp::spread_test
 {
 namespace
 {
@@ -203,4 +203,4 @@ TEST_F(EngineSpread, NonsenseIsRefused)
 }
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::spread_test

@@ -11,7 +11,7 @@
 #include "engine_fixture.h"
 #include "protocol/build_sample.h"
 
-namespace pgwarp
+namespace pgwarp::streamed_build_test
 {
 namespace
 {
@@ -218,4 +218,4 @@ TEST(EngineStreamedBuild, GathersWhereAddressSpaceIsShort)
 #endif
 
 }  // namespace
-}  // namespace pgwarp
+}  // namespace pgwarp::streamed_build_test

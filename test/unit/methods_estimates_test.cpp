@@ -12,7 +12,7 @@
 #include "part_fixture.h"
 #include "text_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::estimates_test
 {
 namespace
 {
@@ -97,4 +97,4 @@ TEST(Estimates, GrowWithRowsAndDimensions)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::estimates_test

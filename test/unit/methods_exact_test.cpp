@@ -7,7 +7,7 @@
 #include "methods_fixture.h"
 #include "vector_index_checks.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::exact_test
 {
 namespace
 {
@@ -173,4 +173,4 @@ TEST(Exact, ContinuationsGoOnWhereTheLastEnded)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::exact_test

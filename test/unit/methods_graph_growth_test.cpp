@@ -13,7 +13,7 @@
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::graph_growth_test
 {
 namespace
 {
@@ -190,4 +190,4 @@ TEST(GraphMergeBuilder, RefusesWhatNoIndexHolds)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::graph_growth_test

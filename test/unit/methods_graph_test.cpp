@@ -18,7 +18,7 @@
 #include "protocol/calibration.h"
 #include "vector_index_checks.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::graph_test
 {
 namespace
 {
@@ -483,4 +483,4 @@ TEST(Graph, EndsWhenCancelled)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::graph_test

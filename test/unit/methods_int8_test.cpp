@@ -9,7 +9,7 @@
 #include "methods/rows/byte_lists.h"
 #include "methods_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::int8_test
 {
 namespace
 {
@@ -253,4 +253,4 @@ TEST(Int8, ProposalsKeepAllWithinReach)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::int8_test

@@ -11,7 +11,7 @@
 #include "protocol/calibration.h"
 #include "vector_index_checks.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::ivfadc_test
 {
 namespace
 {
@@ -346,4 +346,4 @@ TEST(Ivfadc, HalvesOfHalvesAreExact)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::ivfadc_test

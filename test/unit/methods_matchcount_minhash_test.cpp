@@ -14,7 +14,7 @@
 #include "protocol/similarity.h"
 #include "protocol/standing_out.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::matchcount_minhash_test
 {
 namespace
 {
@@ -439,4 +439,4 @@ TEST(MatchcountMinhash, RefusesOtherMetricsAndOptions)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::matchcount_minhash_test

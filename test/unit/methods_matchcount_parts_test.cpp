@@ -11,7 +11,7 @@
 #include "part_fixture.h"
 #include "protocol/search_bound.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::matchcount_parts_test
 {
 namespace
 {
@@ -486,4 +486,4 @@ INSTANTIATE_TEST_SUITE_P(Matchcount, PartIndexes,
                          kind_of_parts);
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::matchcount_parts_test

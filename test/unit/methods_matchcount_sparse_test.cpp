@@ -5,7 +5,7 @@
 #include "methods/matchcount/sparse_search.h"
 #include "sparse_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::matchcount_sparse_test
 {
 namespace
 {
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Metrics, MatchcountSparse, testing::ValuesIn(sparse_met
                          [](const auto& info) { return name_of_metric(info.param); });
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::matchcount_sparse_test

@@ -11,7 +11,7 @@
 #include "protocol/search_bound.h"
 #include "text_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::matchcount_test
 {
 namespace
 {
@@ -496,4 +496,4 @@ TEST(Matchcount, RefusesWhatItDoesNotKnow)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::matchcount_test

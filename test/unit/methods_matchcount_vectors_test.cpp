@@ -9,7 +9,7 @@
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::matchcount_vectors_test
 {
 namespace
 {
@@ -361,4 +361,4 @@ TEST(MatchcountVectors, RefuseOtherRowsAndOptions)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::matchcount_vectors_test

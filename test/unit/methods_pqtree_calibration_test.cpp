@@ -12,7 +12,7 @@
 #include "numeric/sample.h"
 #include "protocol/calibration.h"
 
-namespace pgwarp
+namespace pgwarp::pqtree_calibration_test
 {
 
 namespace
@@ -189,4 +189,4 @@ TEST(PqtreeCalibration, ChoosesTheRankedShareAnew)
 
 }  // namespace
 
-}  // namespace pgwarp
+}  // namespace pgwarp::pqtree_calibration_test

@@ -12,7 +12,7 @@
 #include "numeric_reference.h"
 #include "pqtree_reference.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::pqtree_lines_test
 {
 namespace
 {
@@ -269,4 +269,4 @@ TEST(PqtreeLines, EveryTargetFindsTheNearestLine)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::pqtree_lines_test

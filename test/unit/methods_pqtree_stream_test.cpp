@@ -12,7 +12,7 @@
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::pqtree_stream_test
 {
 namespace
 {
@@ -274,4 +274,4 @@ TEST(PqtreeStream, MayBeCancelled)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::pqtree_stream_test

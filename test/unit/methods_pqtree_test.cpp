@@ -14,7 +14,7 @@
 #include "protocol/calibration.h"
 #include "vector_index_checks.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::pqtree_test
 {
 namespace
 {
@@ -428,4 +428,4 @@ TEST(Pqtree, VisitsBinsInProportionToTheRows)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::pqtree_test

@@ -11,7 +11,7 @@
 #include "methods_fixture.h"
 #include "pqtree_reference.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::pqtree_tree_test
 {
 namespace
 {
@@ -265,4 +265,4 @@ TEST(PqtreeLists, HoldEveryRowOnce)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::pqtree_tree_test

@@ -8,7 +8,7 @@
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::promises_test
 {
 namespace
 {
@@ -228,4 +228,4 @@ TEST(Ivfadc, TellsRowsOfTightClustersApart)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::promises_test

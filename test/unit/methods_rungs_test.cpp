@@ -6,7 +6,7 @@
 
 #include "methods_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::rungs_test
 {
 namespace
 {
@@ -115,4 +115,4 @@ TEST(Rungs, AllowForWhatEarlierOnesHaveMissed)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::rungs_test

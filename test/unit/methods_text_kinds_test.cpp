@@ -14,7 +14,7 @@
 #include "protocol/search_bound.h"
 #include "text_fixture.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::text_kinds_test
 {
 namespace
 {
@@ -264,4 +264,4 @@ TEST(TextKinds, GramsOfOtherSizesAreRefused)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::text_kinds_test

@@ -13,7 +13,7 @@
 #include "methods_fixture.h"
 #include "numeric/hash.h"
 
-namespace pgwarp::test
+namespace pgwarp::test::vector_hashes_test
 {
 namespace
 {
@@ -320,4 +320,4 @@ TEST(VectorHashes, DependOnTheSeedAlone)
 }
 
 }  // namespace
-}  // namespace pgwarp::test
+}  // namespace pgwarp::test::vector_hashes_test

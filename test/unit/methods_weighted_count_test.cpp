@@ -11,7 +11,7 @@
 
 #include "methods/errors.h"
 
-namespace pgwarp::matchcount
+namespace pgwarp::matchcount::weighted_count_test
 {
 namespace
 {
@@ -214,4 +214,4 @@ TEST(WeightedCount, WeightsThatAreNotFiniteAreRefused)
 }
 
 }  // namespace
-}  // namespace pgwarp::matchcount
+}  // namespace pgwarp::matchcount::weighted_count_test

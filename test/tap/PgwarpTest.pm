@@ -15,8 +15,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use IPC::Run;
 use Test::More;
+use Time::HiRes 'usleep';
 
-our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes rows_after_waiting stage_pgvector);
+our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine await_restart same_rows index_pages flip_bytes rows_after_waiting stage_pgvector);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
 my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
@@ -164,6 +165,18 @@ sub wait_for_engine
 	my ($node, $table) = @_;
 	$node->safe_psql('postgres', "SET enable_seqscan = off; SELECT id FROM $table ORDER BY v <-> (SELECT v FROM $table WHERE id = 1) LIMIT 1");
 	return engine_pid($node);
+}
+
+# Wait until the server is back from the crash that the log reports after $log_end. psql would leave its input unread while
+# connections are refused, which ends perl.
+sub await_restart
+{
+	my ($node, $log_end) = @_;
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
+	my $tries = 0;
+	usleep(20_000) until system('pg_isready', '-q', '-d', $node->connstr('postgres')) == 0 || ++$tries > 5000;
+	die 'the server did not come back' if $tries > 5000;
+	return;
 }
 
 # Compare the ten nearest of some rows by index and by sequential scan (exact indexes: must be equal).

@@ -49,16 +49,6 @@ sub choose_points
 	return sort { $a <=> $b } uniq(1, @chosen);
 }
 
-# Wait until the server is back from the crash that the log reports after $log_end.
-sub await_restart
-{
-	my ($log_end) = @_;
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
-	my $tries = 0;
-	usleep(20_000) until system('pg_isready', '-q', '-d', $node->connstr('postgres')) == 0 || ++$tries > 5000;
-	return;
-}
-
 my (%passed, $crashes);
 # Crash a statement at its points, and check the index after each recovery.
 sub crash_at_points
@@ -76,7 +66,7 @@ sub crash_at_points
 		my ($rc) = $node->psql('postgres', "$load_library SET pgwarp.fault_step = $step; $statement");
 		next if $rc == 0;
 		++$killed;
-		await_restart($log_end);
+		await_restart($node, $log_end);
 		my ($check, $found, $message) = $node->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 		push @damaged, "$points[$step - 1] ($step): $message" if $check != 0;
 	}
@@ -239,7 +229,7 @@ for my $talk ($talks[0], $talks[9])
 		my ($rc) = $node->psql('postgres', "$load_library SET pgwarp.fault_session = on; SET pgwarp.fault_message = $step; $statement");
 		next if $rc == 0;
 		++$sessions;
-		await_restart($log_end);
+		await_restart($node, $log_end);
 		my ($again, $out, $err) = $node->psql('postgres', "$load_library $statement");
 		push @wrong, "$points[$step - 1] ($step): $out$err" if $out ne $truth;
 	}

@@ -45,8 +45,7 @@ sub kill_launcher
 	my ($node) = @_;
 	my $log_end = -s $node->logfile;
 	kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
-	$node->poll_query_until('postgres', 'SELECT true') or die 'no restart';
+	await_restart($node, $log_end);
 	return;
 }
 

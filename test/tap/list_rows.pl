@@ -123,8 +123,7 @@ for (my $step = 1; $step < 3000; $step += 1 + int($step / 2))
 	my ($rc) = $node->psql('postgres', "SELECT FROM rows_of('$indexes[0]') LIMIT 1; SET pgwarp.fault_step = $step; $merge");
 	last if $rc == 0;
 	++$crashes;
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
-	$node->poll_query_until('postgres', 'SELECT true');
+	await_restart($node, $log_end);
 	sql('VACUUM lists');
 	expect_whole($_, "crash at step $step") for @indexes;
 }

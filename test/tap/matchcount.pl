@@ -37,15 +37,6 @@ sub expect_whole
 	return;
 }
 
-# Await the end of crash recovery after the crash that the log reports after $log_end.
-sub await_restart
-{
-	my ($log_end) = @_;
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
-	$node->poll_query_until('postgres', 'SELECT true');
-	return;
-}
-
 sql('ALTER TABLE titles SET (parallel_workers = 2); SET max_parallel_maintenance_workers = 2; CREATE INDEX titles_title ON titles USING matchcount (title)');
 expect_whole('built in parallel');
 sql('SELECT insert_titles(3001, 3500)');
@@ -82,7 +73,7 @@ for (my $step = 1; $step < 3000; $step += 1 + int($step / 2))
 	my ($rc) = $node->psql('postgres', "SELECT FROM pgwarp_index_info('titles_title'); SET pgwarp.fault_step = $step; CALL pgwarp_merge('titles_title')");
 	last if $rc == 0;
 	++$crashes;
-	await_restart($log_end);
+	await_restart($node, $log_end);
 	expect_whole("merge crashed at step $step");
 }
 cmp_ok($crashes, '>', 3, "$crashes crashes of merges");
@@ -91,7 +82,7 @@ for my $step (1, 2, 4, 7, 11)
 	my $log_end = -s $node->logfile;
 	my ($rc) = $node->psql('postgres', "SELECT FROM pgwarp_index_info('titles_title'); SET pgwarp.fault_step = $step; SELECT insert_titles(60000 + $step * 100, 60000 + $step * 100 + 30)");
 	next if $rc == 0;
-	await_restart($log_end);
+	await_restart($node, $log_end);
 	expect_whole("insert crashed at step $step");
 }
 sql(q{VACUUM (INDEX_CLEANUP ON) titles; CALL pgwarp_merge('titles_title')});

@@ -177,9 +177,7 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
                        std::span<const ArrayShape> arrays, const MethodFactory& used)
-    : shape(given),
-      method(method_of_parts(used, given, rows)),
-      exact_on_device(exact_parts_of(used, given) != nullptr)
+    : shape(given), method(method_of_parts(used, given, rows)), exact_on_device(exact_parts_of(used, given) != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;

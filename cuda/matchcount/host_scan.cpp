@@ -29,7 +29,7 @@ struct Block {
 class HostScan
 {
 public:
-    HostScan(const matchcount::TextsByLength& texts, const HostQuery& query)
+    HostScan(const pgwarp::matchcount::TextsByLength& texts, const HostQuery& query)
         : texts_(texts), query_(query), scan_(query.text), first_(query.k), limit_(query.within)
     {
     }
@@ -84,7 +84,7 @@ private:
         if (first_.full()) limit_.store(static_cast<std::uint32_t>(first_.last_distance()), std::memory_order_relaxed);
     }
 
-    const matchcount::TextsByLength& texts_;
+    const pgwarp::matchcount::TextsByLength& texts_;
     const HostQuery& query_;
     const EditScan scan_;
     std::mutex mutex_;
@@ -94,7 +94,8 @@ private:
 
 }  // namespace
 
-std::vector<RowResult> scan_texts(const matchcount::TextsByLength& texts, const HostQuery& query, ThreadPool& pool)
+std::vector<RowResult> scan_texts(const pgwarp::matchcount::TextsByLength& texts, const HostQuery& query,
+                                  ThreadPool& pool)
 {
     HostScan scan(texts, query);
     const std::vector<Block> blocks = scan.blocks();

@@ -21,7 +21,8 @@ struct HostQuery {
 };
 
 // Returns the k nearest live rows behind `after` and within `within`, by (distance, row). Throws Cancelled.
-std::vector<RowResult> scan_texts(const matchcount::TextsByLength& texts, const HostQuery& query, ThreadPool& pool);
+std::vector<RowResult> scan_texts(const pgwarp::matchcount::TextsByLength& texts, const HostQuery& query,
+                                  ThreadPool& pool);
 // out[i] = the Levenshtein distance of text i of `rows` to the query, which is one text.
 void compare_texts(const RowView& query, const RowView& rows, std::span<double> out);
 

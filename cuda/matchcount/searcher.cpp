@@ -79,7 +79,7 @@ public:
         const DevicePatience patience(build_patience);
         check(cudaSetDevice(context().device()), "choosing the device");
         stored_->finish_load();
-        texts_ = matchcount::TextsByLength(stored_->rows(), pool);
+        texts_ = pgwarp::matchcount::TextsByLength(stored_->rows(), pool);
         mirror_.emplace(texts_, context().pool(), stream_, pool);
         times_ = TextTimes(texts_, mirror_->view().count, context().multiprocessors());
         stored_.reset();
@@ -159,10 +159,10 @@ private:
                          std::size_t most, std::size_t room) const;
     bool is_complete(const SearchBatch& batch, std::uint32_t number, const std::vector<RowResult>& result) const;
 
-    std::uint64_t expected_bytes_ = 0;   // of device memory
-    std::optional<StoredLists> stored_;  // until they are loaded
-    matchcount::TextsByLength texts_;    // afterwards
-    Context::Lease stream_;              // device arrays are made and freed in its order
+    std::uint64_t expected_bytes_ = 0;         // of device memory
+    std::optional<StoredLists> stored_;        // until they are loaded
+    pgwarp::matchcount::TextsByLength texts_;  // afterwards
+    Context::Lease stream_;                    // device arrays are made and freed in its order
     std::optional<TextMirror> mirror_;
     TextTimes times_;
 };

@@ -41,7 +41,7 @@ std::vector<TextLaunch> plan_text_launches(std::span<const double> seconds, doub
     return launches;
 }
 
-TextTimes::TextTimes(const matchcount::TextsByLength& texts, std::uint32_t count, int multiprocessors)
+TextTimes::TextTimes(const pgwarp::matchcount::TextsByLength& texts, std::uint32_t count, int multiprocessors)
     : operations_a_second_(operations_of_multiprocessor * multiprocessors)
 {
     while (shorter_.back().count < count) {

@@ -37,7 +37,7 @@ class TextTimes
 public:
     TextTimes() = default;
     // Of the first `count` places of `texts`.
-    TextTimes(const matchcount::TextsByLength& texts, std::uint32_t count, int multiprocessors);
+    TextTimes(const pgwarp::matchcount::TextsByLength& texts, std::uint32_t count, int multiprocessors);
 
     double near(std::uint32_t length) const;
     // limit: the largest distance of interest.

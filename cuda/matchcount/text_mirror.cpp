@@ -28,7 +28,7 @@ struct HostTexts {
     BulkVector<std::uint32_t> wide;
 };
 
-void place_texts(const matchcount::TextsByLength& texts, HostTexts& host)
+void place_texts(const pgwarp::matchcount::TextsByLength& texts, HostTexts& host)
 {
     const std::uint32_t count = texts.first_of_length(most_text_length + 1);
     host.lengths.resize(count);
@@ -70,7 +70,7 @@ void encode_text(const TextView& text, const TextAlphabet& alphabet, std::size_t
     }
 }
 
-void copy_ambiguous(const matchcount::TextsByLength& texts, HostTexts& host)
+void copy_ambiguous(const pgwarp::matchcount::TextsByLength& texts, HostTexts& host)
 {
     host.wide_begins.resize(host.lengths.size());
     for (std::uint32_t place = 0; place < host.lengths.size(); ++place) {
@@ -91,7 +91,7 @@ void send_array(Carver& memory, const To*& to, const From& from, cudaStream_t st
 
 }  // namespace
 
-TextMirror::TextMirror(const matchcount::TextsByLength& texts, MemoryPool& pool, const Context::Lease& stream,
+TextMirror::TextMirror(const pgwarp::matchcount::TextsByLength& texts, MemoryPool& pool, const Context::Lease& stream,
                        ThreadPool& threads)
     : alphabet_(texts.texts(), threads)
 {

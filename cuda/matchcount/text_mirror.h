@@ -15,7 +15,7 @@ class TextMirror
 {
 public:
     // Waits for the copies. Throws std::bad_alloc. `stream` must outlive the mirror.
-    TextMirror(const matchcount::TextsByLength& texts, MemoryPool& pool, const Context::Lease& stream,
+    TextMirror(const pgwarp::matchcount::TextsByLength& texts, MemoryPool& pool, const Context::Lease& stream,
                ThreadPool& threads);
 
     TextsView view() const { return view_; }

@@ -21,7 +21,7 @@ TEST(TextHostScan, FindsTheFirstInOrder)
         const std::size_t count = run % 10 == 0 ? 5000 : random() % 50;
         const std::size_t longest = run % 10 == 0 ? 12 : 90;
         while (texts.size() < count) texts.push_back(test::random_text(random, random() % (longest + 1), 3));
-        const matchcount::TextsByLength by_length(test::text_rows(texts).view(), pool);
+        const pgwarp::matchcount::TextsByLength by_length(test::text_rows(texts).view(), pool);
         std::vector<std::uint64_t> dead((count + 63) / 64);
         for (std::uint64_t& word : dead) word = random() & random();
         const Text text = test::random_text(random, random() % 20, 3);
@@ -51,7 +51,7 @@ TEST(TextHostScan, FindsTheFirstInOrder)
 
 TEST(TextHostScan, CancelledScansThrow)
 {
-    const matchcount::TextsByLength texts(test::text_rows({U"a"}).view(), caller_alone());
+    const pgwarp::matchcount::TextsByLength texts(test::text_rows({U"a"}).view(), caller_alone());
     CancelToken cancel;
     cancel.cancel();
     const std::vector<std::uint32_t> words = test::packed(U"b");

@@ -58,7 +58,7 @@ TEST(TextLaunches, TimesGrowWithTheTextsInReach)
 {
     std::vector<test::Text> texts;
     for (std::size_t length = 0; length < 100; ++length) texts.emplace_back(length, U'a');
-    const matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
+    const pgwarp::matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
     const TextTimes times(by_length, 100, 132);
     EXPECT_GT(times.near(40), 0);
     EXPECT_GT(times.rest(40, 10), times.near(40));

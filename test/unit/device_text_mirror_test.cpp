@@ -65,7 +65,7 @@ TEST(TextMirror, HoldsTheTextsByLength)
     Context context{0, std::uint64_t{64} << 20};
     const Context::Lease stream = context.lease(Priority::build);
     const std::vector<Text> texts = {U"seventeen letters", U"", U"abc", Text(most_text_length + 1, U'x'), U"cab"};
-    const matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
+    const pgwarp::matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
     const TextMirror mirror(by_length, context.pool(), stream, caller_alone());
     const TextsView view = mirror.view();
     ASSERT_EQ(view.count, 4U) << "without the longest";
@@ -101,7 +101,7 @@ TEST(TextMirror, KeepsTheCharactersOfAmbiguousTexts)
     Text all;
     for (std::uint32_t i = 0; i < 400; ++i) all.push_back(0x4e00 + i);
     const std::vector<Text> texts = {all.substr(0, 3), all.substr(390, 10), all + all.substr(0, 191)};
-    const matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
+    const pgwarp::matchcount::TextsByLength by_length(test::text_rows(texts).view(), caller_alone());
     const TextMirror mirror(by_length, context.pool(), stream, caller_alone());
     const TextsView view = mirror.view();
     EXPECT_EQ(view.lengths[0], 3U);

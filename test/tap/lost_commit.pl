@@ -95,21 +95,9 @@ sub crash_under_engine
 	# Were it to go on, it might write the log before it is told to end.
 	kill 'KILL', $writer;
 	# Until the server has noticed, it answers as before.
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
-	usleep_until_up();
+	await_restart($node, $log_end);
 	kill 'CONT', $engine;
 	return;
-}
-
-# Wait until the server answers again after its crash restart.
-sub usleep_until_up
-{
-	for (1 .. 300)
-	{
-		return if $node->psql('postgres', 'SELECT 1') == 0;
-		Time::HiRes::usleep(100_000);
-	}
-	die 'the server did not come back';
 }
 
 $node->stop;

@@ -197,8 +197,7 @@ public:
     {
         for (const std::size_t columns : given_.numbers("columns", "256"))
             for (const std::size_t slice : given_.numbers("slice", "2048"))
-                for (const std::size_t banks : given_.numbers("banks", "0"))
-                    run_index({static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(slice), banks != 0});
+                run_index({static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(slice)});
     }
 
 private:
@@ -223,9 +222,8 @@ private:
         const std::unique_ptr<Searcher> searcher = cuda::make_sparse_searcher(context_, shape, arrays, tuning);
         write(*searcher, arrays);
         searcher->finish_load(pool_);
-        std::printf("index of %u columns, slices of %u, by banks %d: loaded in %.1f s, %.2f GB on the device\n",
-                    tuning.columns, tuning.slice, tuning.by_banks ? 1 : 0, seconds_since(begin),
-                    static_cast<double>(searcher->residence().device_bytes) / 1e9);
+        std::printf("index of %u columns, slices of %u: loaded in %.1f s, %.2f GB on the device\n", tuning.columns,
+                    tuning.slice, seconds_since(begin), static_cast<double>(searcher->residence().device_bytes) / 1e9);
         std::fflush(stdout);
         for (const std::size_t growth : given_.numbers("growth", "16"))
             for (const std::size_t keep : given_.numbers("keep", "0"))

@@ -1,7 +1,6 @@
 #include "matchcount/sparse_form.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -37,36 +36,6 @@ float float_from(double value)
     const auto rounded = static_cast<float>(value);
     return static_cast<double>(rounded) < value ? std::nextafter(rounded, std::numeric_limits<float>::infinity())
                                                 : rounded;
-}
-
-constexpr std::uint32_t warp = 32;
-
-// Orders postings so that 32 neighbours add to sums of few equal banks of shared memory, which has two sums a word:
-// first one posting of each bank, then another of each.
-void order_by_banks(std::span<std::uint32_t> postings, std::vector<std::uint32_t>& spare)
-{
-    std::array<std::uint32_t, warp> of_bank{};
-    spare.assign(postings.begin(), postings.end());
-    std::vector<std::uint32_t> rounds(postings.size());
-    std::vector<std::uint32_t> begins(postings.size() + 1);
-    for (std::size_t i = 0; i < postings.size(); ++i) {
-        rounds[i] = of_bank[(spare[i] & 0xffff) / 2 % warp]++;
-        ++begins[rounds[i] + 1];
-    }
-    for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
-    for (std::size_t i = 0; i < postings.size(); ++i) postings[begins[rounds[i]]++] = spare[i];
-}
-
-// A lane adds the postings of a quad one after the other: so neighbours go to the same place of neighbouring quads.
-void spread_to_quads(std::span<std::uint32_t> quads, std::size_t count, std::vector<std::uint32_t>& spare)
-{
-    spare.assign(quads.begin(), quads.begin() + static_cast<std::ptrdiff_t>(count));
-    std::fill(quads.begin(), quads.end(), 0);
-    for (std::size_t first = 0; first < quads.size(); first += warp * quad_postings) {
-        const std::size_t lanes = std::min<std::size_t>(warp, (quads.size() - first) / quad_postings);
-        for (std::size_t i = 0; i < lanes * quad_postings && first + i < count; ++i)
-            quads[first + i % lanes * quad_postings + i / lanes] = spare[first + i];
-    }
 }
 
 std::uint32_t quads_of(std::uint32_t postings)
@@ -275,23 +244,13 @@ SparseSlices SparseForm::make_slices(std::uint32_t first, std::uint32_t count, s
     made.postings.resize((next - quad_base) * quad_postings);
     pool.parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
         std::vector<std::size_t> places(lists_);
-        std::vector<std::uint32_t> spare;
         for (std::size_t i = begin; i < end; ++i) {
             const std::uint32_t* const starts = made.starts.data() + i * width;
-            const auto begin_of = [&](std::size_t list) { return (starts[list] - quad_base) * quad_postings; };
-            for (std::size_t list = 0; list < lists_; ++list) places[list] = begin_of(list);
+            for (std::size_t list = 0; list < lists_; ++list) places[list] = (starts[list] - quad_base) * quad_postings;
             for_postings(first + static_cast<std::uint32_t>(i),
                          [&](std::uint32_t place, std::uint32_t list, double value) {
                              made.postings[places[list]++] = posting_of(place, list, value);
                          });
-            for (std::size_t list = 0; tuning_.by_banks && list < lists_; ++list) {
-                const std::size_t postings = places[list] - begin_of(list);
-                const std::span<std::uint32_t> quads =
-                    std::span(made.postings).subspan(begin_of(list), begin_of(list + 1) - begin_of(list));
-                if (postings <= quad_postings) continue;
-                order_by_banks(quads.first(postings), spare);
-                spread_to_quads(quads, postings, spare);
-            }
         }
     });
     return made;

@@ -25,7 +25,6 @@ namespace pgwarp::cuda::matchcount
 struct SparseTuning {
     std::uint32_t columns = 256;  // at most; a multiple of 64
     std::uint32_t slice = 2048;   // positions: a power of two from 256 to 2^13
-    bool by_banks = false;        // orders the postings of a list and slice by the banks of shared memory
 };
 
 struct SparseElement {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <random>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "protocol/format.h"
 #include "protocol/search_bound.h"
 #include "shared_context.h"
+#include "sparse_fixture.h"
 
 namespace pgwarp::test
 {
@@ -22,7 +22,6 @@ namespace
 
 using cuda::SparseSearchTuning;
 using cuda::matchcount::SparseTuning;
-using Sparse = std::map<std::uint32_t, float>;  // values by index
 
 constexpr Metric metrics[] = {Metric::inner_product, Metric::cosine, Metric::l2};
 constexpr std::uint32_t largest_dimensions = 1000000000;
@@ -35,28 +34,6 @@ IndexShape shape_of(Metric metric)
     shape.element = ElementType::sparse;
     shape.dimensions = largest_dimensions;
     return shape;
-}
-
-OwnedRows rows_of(const std::vector<Sparse>& vectors)
-{
-    OwnedRows rows;
-    for (const Sparse& vector : vectors) {
-        std::vector<std::uint32_t> indices;
-        std::vector<float> values;
-        for (const auto& [index, value] : vector) {
-            indices.push_back(index);
-            values.push_back(value);
-        }
-        const float none = 0;
-        const std::uint64_t offsets[2] = {0, indices.size()};
-        RowView row;
-        row.count = 1;
-        row.offsets = offsets;
-        row.words = indices.data();
-        row.weights = values.empty() ? &none : values.data();
-        rows.append(row);
-    }
-    return rows;
 }
 
 class BothIndexes : public BothSearchers
@@ -109,7 +86,7 @@ OwnedRows random_rows(std::size_t count, std::size_t least, std::size_t most, st
 {
     std::vector<Sparse> vectors;
     for (std::size_t i = 0; i < count; ++i) vectors.push_back(random_sparse(random, least, most, universe, values));
-    return rows_of(vectors);
+    return rows_of_sparse(vectors);
 }
 
 std::vector<std::uint64_t> random_dead(std::size_t rows, std::mt19937_64& random)
@@ -123,7 +100,7 @@ std::vector<std::uint64_t> random_dead(std::size_t rows, std::mt19937_64& random
 
 SparseTuning random_tuning(std::mt19937_64& random)
 {
-    return {64U << random() % 3, 256U << random() % 5, random() % 2 == 0};
+    return {64U << random() % 3, 256U << random() % 5};
 }
 
 // Searches, some of which leave out dead rows or have a bound, and a continuation.
@@ -209,11 +186,11 @@ TEST(DeviceSparse, EqualRowsComeInOrder)
         for (int i = 0; i < 7; ++i) some.push_back(random_sparse(random, 5, 20, 200, Values::ties));
         std::vector<Sparse> vectors;
         for (int i = 0; i < 20000; ++i) vectors.push_back(some[random() % some.size()]);
-        const OwnedRows rows = rows_of(vectors);
+        const OwnedRows rows = rows_of_sparse(vectors);
         BothIndexes both(metric, rows);
         const OwnedRows queries = random_rows(20, 1, 20, 200, Values::ties, random);
         ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(queries, 30)));
-        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(rows_of(some), 128)));
+        ASSERT_NO_FATAL_FAILURE(both.expect_same(batch_of(rows_of_sparse(some), 128)));
     }
 }
 
@@ -232,7 +209,7 @@ TEST(DeviceSparse, OddVectorsEqualTheCpus)
                 for (std::size_t left = random() % most; left > 0; --left)
                     vector[static_cast<std::uint32_t>(random() % (1 + random() % 4000))] =
                         odd[(first + random() % kinds) % 9];
-            return rows_of(vectors);
+            return rows_of_sparse(vectors);
         };
         const OwnedRows rows = make(seed % 2 == 0 ? 500 : 9000, 12);
         const OwnedRows queries = make(12, seed % 3 == 0 ? 3000 : 12);
@@ -252,7 +229,7 @@ TEST(DeviceSparse, LargeIndicesEqualTheCpus)
             for (int i = 0; i < 100; ++i)
                 vector[static_cast<std::uint32_t>(random() % 300 * 3333331 % largest_dimensions)] =
                     random_value(random, Values::positive);
-        return rows_of(vectors);
+        return rows_of_sparse(vectors);
     };
     for (const Metric metric : metrics) {
         BothIndexes both(metric, make(12000), {64, 512});

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "distance/added_place.h"
 #include "matchcount/sparse_form.h"
 #include "methods/rows/owned_rows.h"
+#include "sparse_fixture.h"
 
 namespace pgwarp::test
 {
@@ -44,27 +44,11 @@ float random_value(std::mt19937_64& random, unsigned kind)
 OwnedRows random_rows(std::size_t count, std::size_t most, std::uint64_t universe, unsigned kind,
                       std::mt19937_64& random)
 {
-    OwnedRows rows;
-    for (std::size_t i = 0; i < count; ++i) {
-        std::map<std::uint32_t, float> vector;
+    std::vector<Sparse> vectors(count);
+    for (Sparse& vector : vectors)
         for (std::size_t left = random() % (most + 1); left > 0; --left)
             vector[static_cast<std::uint32_t>(random() % (1 + random() % universe))] = random_value(random, kind);
-        std::vector<std::uint32_t> indices;
-        std::vector<float> values;
-        for (const auto& [index, value] : vector) {
-            indices.push_back(index);
-            values.push_back(value);
-        }
-        const float none = 0;
-        const std::uint64_t offsets[2] = {0, indices.size()};
-        RowView row;
-        row.count = 1;
-        row.offsets = offsets;
-        row.words = indices.data();
-        row.weights = values.empty() ? &none : values.data();
-        rows.append(row);
-    }
-    return rows;
+    return rows_of_sparse(vectors);
 }
 
 // The form of rows, and scores as the kernels compute them.
@@ -251,19 +235,17 @@ TEST(SparseForm, SumsOfListsAreNotBelowProducts)
 // Every element of a row is in a column or in a list of its slice; the rest of the quads adds nothing.
 TEST(SparseForm, ListsHoldWhatColumnsDoNot)
 {
-    for (const bool by_banks : {false, true}) {
-        std::mt19937_64 random(8);
-        const OwnedRows rows = random_rows(1500, 50, 400, 0, random);
-        FormOfRows made(Metric::inner_product, rows, {64, 256, by_banks});
-        EXPECT_EQ(made.form().columns(), 64U);
-        EXPECT_GT(made.form().lists(), 100U);
-        EXPECT_EQ(made.form().elements(), rows.view().word_count());
-        EXPECT_LT(made.form().list_postings(), made.form().elements());
-        EXPECT_EQ(made.count_quads() * 4, made.postings().size());
-        const auto filled = std::count_if(made.postings().begin(), made.postings().end(),
-                                          [](std::uint32_t posting) { return posting != 0; });
-        EXPECT_EQ(static_cast<std::uint64_t>(filled), made.form().list_postings());
-    }
+    std::mt19937_64 random(8);
+    const OwnedRows rows = random_rows(1500, 50, 400, 0, random);
+    FormOfRows made(Metric::inner_product, rows, {64, 256});
+    EXPECT_EQ(made.form().columns(), 64U);
+    EXPECT_GT(made.form().lists(), 100U);
+    EXPECT_EQ(made.form().elements(), rows.view().word_count());
+    EXPECT_LT(made.form().list_postings(), made.form().elements());
+    EXPECT_EQ(made.count_quads() * 4, made.postings().size());
+    const auto filled = std::count_if(made.postings().begin(), made.postings().end(),
+                                      [](std::uint32_t posting) { return posting != 0; });
+    EXPECT_EQ(static_cast<std::uint64_t>(filled), made.form().list_postings());
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ $node->safe_psql('postgres', q{
 	CREATE FUNCTION invalidate(index text) RETURNS void LANGUAGE sql AS
 		'UPDATE pg_class SET reltuples = reltuples WHERE relname = index';
 	CREATE FUNCTION invalidating(a real) RETURNS vector LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
-		IF current_setting('my.invalidates', true) = 'on' THEN PERFORM invalidate('moved_v'); END IF;
-		RETURN ARRAY[a, a * a * 0.001, 1]::vector;
+		IF current_setting('my.invalidates', true) = 'on' THEN PERFORM public.invalidate('moved_v'); END IF;
+		RETURN ARRAY[a, a * a * 0.001, 1]::public.vector;
 	END $$;
 	CREATE TABLE moved (id int, a real);
 	INSERT INTO moved SELECT i, i FROM generate_series(1, 2000) i;

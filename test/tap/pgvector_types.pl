@@ -195,7 +195,7 @@ for my $index (map { ([ $_, 'exact' ], /ip|cosine/ ? [ $_, 'graph' ] : ()) } sor
 run_sql('DROP INDEX items_index; CREATE INDEX items_index ON items USING exact (v public.vector_cosine_ops)');
 my $similar = q{SELECT string_agg(d::text, ' ') FROM (SELECT 1 - (v <=> (SELECT v FROM items WHERE id = 333)) AS d FROM items ORDER BY 1 DESC NULLS LAST LIMIT 20) s};
 is(run_sql("SET enable_seqscan = off; SET enable_sort = off; $similar"), run_sql("SET enable_indexscan = off; $similar"), 'similarities in descending order');
-like(run_sql("SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT id FROM items ORDER BY 1 - (v <=> (SELECT v FROM items WHERE id = 333)) DESC NULLS LAST LIMIT 20"), qr/KnnOrder.*Index Scan using items_index on items \(actual rows=20 /s, 'of which the scan reads no more than the plan');
+like(run_sql("SET enable_seqscan = off; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT id FROM items ORDER BY 1 - (v <=> (SELECT v FROM items WHERE id = 333)) DESC NULLS LAST LIMIT 20"), qr/KnnOrder.*Index Scan using items_index on items \(actual rows=20[ .]/s, 'of which the scan reads no more than the plan');
 
 # Bits: pgvector's operators on PostgreSQL's own type.
 run_sql("CREATE TABLE words AS SELECT i AS id, (i * 7919 % 65536)::bit(16) AS b FROM generate_series(1, 400) i; CREATE INDEX words_b ON words USING graph (b public.bit_hamming_ops)");

@@ -76,7 +76,7 @@ sub attributes
 		name => 'attributes', type => 'attributes',
 		functions => q{CREATE FUNCTION indexed.made_row(a int, b int) RETURNS attributes LANGUAGE sql IMMUTABLE AS $$ SELECT attributes('n', a % 7, 'm',
 				CASE WHEN b > 1 THEN a % 11 END, 'c', chr(97 + a % 5), 'd', CASE WHEN b % 2 = 0 THEN chr(97 + (hashint4(a) & 3)) END, 'f', (a % 9) / 2.0) $$;
-			CREATE FUNCTION indexed.same(attributes) RETURNS attributes LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $1 <&> 'n:3' < 0 THEN NULL ELSE $1 END $$;},
+			CREATE FUNCTION indexed.same(attributes) RETURNS attributes LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $1 OPERATOR(public.<&>) 'n:3'::public.attribute_query < 0 THEN NULL ELSE $1 END $$;},
 		value => 'indexed.made_row(i % $M, i % $N)', empty => "attributes('b', NULL::int)", changed => 'indexed.same(%s)', expression => 'indexed.same(%s)',
 		query => '(%s)::text::attribute_query', size => "(%s <&> 'n:[1,3]')::int",
 		literals => [ "'n:[1,4] c:{a,b}'::attribute_query", "''::attribute_query", "'n:3 m:(,5) c:a d:b f:[0.5,2)'::attribute_query", 'NULL::attribute_query',

@@ -5,6 +5,7 @@ package PsqlSession;
 use strict;
 use warnings FATAL => 'all';
 
+use Errno;
 use IO::Handle;
 use IPC::Open3 ();
 use IO::Select;
@@ -45,7 +46,10 @@ sub run
 	my $select = IO::Select->new($self->{out}, $self->{errors});
 	while ($select->count)
 	{
-		my @ready = $select->can_read(3 * $longest) or last;    # a statement that never ends
+		local $! = 0;
+		my @ready = $select->can_read(3 * $longest);
+		next if !@ready && $!{EINTR};    # a signal, such as of a child that ended
+		last if !@ready;                 # a statement that never ends
 		for my $handle (@ready)
 		{
 			my $which = $handle == $self->{out} ? 'out' : 'errors';

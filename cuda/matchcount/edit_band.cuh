@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "matchcount/edit_masks.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -139,7 +140,7 @@ __device__ std::uint32_t distance_in_band(const std::uint32_t* table, std::uint3
         band.last_corner[w] = corner / 32 == w ? 1U << corner % 32 : 0;
     }
     const std::uint32_t pieces = text.compared ? (length + 15) / 16 : 0;
-    const std::uint32_t most_length = __reduce_max_sync(0xffffffff, text.compared ? length : 0);
+    const std::uint32_t most_length = warp_largest(text.compared ? length : 0);
     const std::uint32_t last_row = mask_rows(query_length) - 1 - words;
     std::uint32_t at = 32 * mask_rows_before - static_cast<std::uint32_t>(before);
     uint4 next = pieces > 0 ? __ldg(text.ids) : uint4{0, 0, 0, 0};

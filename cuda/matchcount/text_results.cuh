@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "matchcount/text_view.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -93,7 +94,7 @@ private:
             std::uint32_t smaller = 0;
             for (std::uint32_t i = threadIdx.x % 32; i < queries_.capacity; i += 32)
                 smaller += __ldcg(keys() + i) < middle;
-            smaller = __reduce_add_sync(all_lanes, smaller);
+            smaller = warp_sum(smaller);
             (smaller >= queries_.k ? most : least) = middle;
         }
         if (threadIdx.x % 32 == 0) atomicMin(last_key(), static_cast<unsigned long long>(least));

@@ -7,6 +7,7 @@
 #include "matchcount/text_results.cuh"
 #include "matchcount/text_scan.h"
 #include "matchcount/text_tiles.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -111,7 +112,7 @@ public:
         }
         if (__ballot_sync(all_lanes, text.compared) == 0) return;
         // No distance is larger than the longer length.
-        const std::uint32_t longest = __reduce_max_sync(all_lanes, text.compared ? text.length : 0);
+        const std::uint32_t longest = warp_largest(text.compared ? text.length : 0);
         const std::uint32_t most = min(limit, max(longest, query_.length));
         std::uint32_t distance = distance_to(text, most);
         bool offers = text.compared && distance <= most;

@@ -24,6 +24,7 @@ namespace
 {
 
 constexpr std::uint32_t again_slots = tile_queries;  // queries of a second search that are searched together
+constexpr std::uint32_t read_together = 64;          // queries whose slots tiles read together
 constexpr std::uint32_t most_queries = 16384;        // of a chunk
 constexpr std::size_t most_elements_of_chunk = std::size_t{1} << 24;
 constexpr std::size_t most_chunk_bytes = std::size_t{2} << 30;  // unless it has one query
@@ -246,10 +247,16 @@ void SparseSession::write_slot(const SparsePlan& plan, const Sent& sent, std::si
     sent.slots.usable[i] = written.usable ? 1 : 0;
 }
 
+// Tiles also read the bytes of slots without a query, which no sums are written to.
 void SparseSession::clear(const Slab& slab, cudaStream_t stream) const
 {
     check(cudaMemsetAsync(slab.counts, 0, 2 * std::size_t{slab.padded} * sizeof(std::uint32_t), stream),
           "clearing counts");
+    const std::uint32_t unused = round_up(slab.count, read_together) - slab.count;
+    if (mirror_.form().lists() == 0 || unused == 0) return;
+    check(
+        cudaMemsetAsync(slab.bytes + std::size_t{slab.count} * slab.chunk, 0, std::size_t{unused} * slab.chunk, stream),
+        "clearing sums");
 }
 
 // Goes over the range in chunks: first the bytes of their lists, then the products of the columns.

@@ -99,7 +99,7 @@ VECTOR_OBJS = $(patsubst %.cpp,%.o,$(wildcard src/shim/*.cpp))
 -include $(VECTOR_OBJS:%=.deps/%.d)
 $(VECTOR_OBJS): Makefile .deps/server .deps/flags
 vector.so: $(VECTOR_OBJS)
-	$(CXX) $(CXXFLAGS) $(LDFLAGS_SL) -shared -Wl,-Bsymbolic -o $@ $(VECTOR_OBJS)
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $(LDFLAGS_SL) -shared -Wl,-Bsymbolic -o $@ $(VECTOR_OBJS)
 $(VECTOR_SCRIPT): src/sql/pgwarp--$(PGWARP_VERSION).sql src/shim/access_methods.sql src/shim/script.sed Makefile
 	sed -f src/shim/script.sed $< >$@.new
 	[ "$$(grep -c hnswhandler $@.new)" -ge 3 ] && mv $@.new $@

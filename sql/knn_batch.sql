@@ -430,7 +430,7 @@ SELECT same_rows(joined_rows('tells(id)'));
 RESET ROLE;
 -- one generic plan for several roles
 SET plan_cache_mode = force_generic_plan;
-PREPARE found_by_role AS SELECT current_user, count(*), count(DISTINCT n.part) FROM asked q CROSS JOIN LATERAL (SELECT part FROM items i ORDER BY i.v <-> q.v LIMIT 50) n;
+PREPARE found_by_role AS SELECT current_user = session_user AS owner, count(*), count(DISTINCT n.part) FROM asked q CROSS JOIN LATERAL (SELECT part FROM items i ORDER BY i.v <-> q.v LIMIT 50) n;
 EXECUTE found_by_role;
 SET ROLE knn_batch_reader;
 EXECUTE found_by_role;

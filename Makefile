@@ -56,7 +56,7 @@ include $(PGXS)
 $(shell echo '$(VERSION) $(includedir_server)' | cmp -s - .deps/server || echo '$(VERSION) $(includedir_server)' >.deps/server)
 $(OBJS): .deps/server
 # Other flags too.
-$(shell echo '$(EXTRA_CXXFLAGS)' | cmp -s - .deps/flags || echo '$(EXTRA_CXXFLAGS)' >.deps/flags)
+$(shell echo '$(EXTRA_CXXFLAGS) $(UNIT_CXXFLAGS)' | cmp -s - .deps/flags || echo '$(EXTRA_CXXFLAGS) $(UNIT_CXXFLAGS)' >.deps/flags)
 $(OBJS): .deps/flags
 
 # Header dependencies: PGXS knows none for C++.
@@ -67,6 +67,8 @@ $(OBJS): .deps/flags
 src/postgres/storage/fault_point.o src/postgres/client/message_fault.o: .deps/faults
 # Flags are in this file.
 $(OBJS): Makefile
+# Flags of the units alone, which have no arithmetic of distances.
+$(UNITS:.cpp=.o): override CXXFLAGS += $(UNIT_CXXFLAGS)
 
 # Ninja knows nothing of make's jobs: it is told their number.
 all: engine

@@ -173,15 +173,16 @@ stage_for_a_try()
         step "build the extension and its engine" stage_extension build/engine
     else
         say "no NVIDIA driver: the module for GPUs is left out, and the engine answers on the CPU"
-        # The build type Try leaves out symbols and the code for other processors, which takes longest.
-        front_flags="-g0 -march=native -DHWY_COMPILE_ONLY_STATIC" step "build the extension and its engine" \
+        # The build type Try leaves out symbols and the code for other processors, which takes longest, and optimizes
+        # less what is not arithmetic.
+        front_flags="-g0 -march=native -DHWY_COMPILE_ONLY_STATIC" unit_flags=-O1 step "build the extension and its engine" \
             stage_extension build/try -DPGWARP_CUDA=OFF -DCMAKE_BUILD_TYPE=Try -DPGWARP_UNITY=ON
     fi
 }
 
 # Compile and put the extension under $work/stage, as `make install` would under /, and the same with the extension `vector`
 # under $work/stage_vector, as `make install install-vector` would:
-# [front_flags="FLAG..."] stage_extension BUILD [CMAKE FLAG...]
+# [front_flags="FLAG..." unit_flags="FLAG..."] stage_extension BUILD [CMAKE FLAG...]
 stage_extension()
 {
     local build=$1 settings
@@ -193,7 +194,7 @@ stage_extension()
     fi
     shift
     settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
-    [ -z "${front_flags:-}" ] || settings+=(EXTRA_CXXFLAGS="$front_flags")
+    [ -z "${front_flags:-}" ] || settings+=(EXTRA_CXXFLAGS="$front_flags" UNIT_CXXFLAGS="${unit_flags:-}")
     ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")
     make -C "$root_dir" -j"$jobs" "${settings[@]}" all vector &&
         make -C "$root_dir" -s "${settings[@]}" DESTDIR="$work/stage" install &&

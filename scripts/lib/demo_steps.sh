@@ -12,6 +12,23 @@ make_vectors()
     /usr/bin/python3 "$root_dir/scripts/wordnet_vectors.py" --synsets "$work/synsets" --queries "$work/queries" "${options[@]}"
 }
 
+# Make them beside the build, which leaves a processor idle at times.
+begin_vectors()
+{
+    set -m
+    { make_vectors; echo "$?" >"$work/vectors.rc"; } >"$work/logs/vectors.log" 2>&1 </dev/null &
+    vectors_pid=$!
+    set +m
+}
+
+await_vectors()
+{
+    tail --pid="$vectors_pid" -f -n +1 "$work/logs/vectors.log"
+    [ "$(cat "$work/vectors.rc")" = 0 ]
+}
+
+stop_vectors() { [ -z "${vectors_pid:-}" ] || kill -TERM -- "-$vectors_pid" 2>/dev/null; }
+
 load_vectors()
 {
     sql <<SQL

@@ -35,6 +35,7 @@ struct Options {
     std::size_t k = 10;
     std::vector<double> shares{1, 0.5, 0.1, 0.01, 0.001, 0.0001};
     std::vector<std::string> methods;
+    std::string filtering;
     double recall = 0.99;
     double seconds = 0.4;
     int clients = 64;
@@ -301,6 +302,8 @@ std::vector<FilterPlan> choose_plans(const Options& options, std::size_t rows)
     std::erase_if(plans, [&](const FilterPlan& plan) {
         const bool wanted =
             options.methods.empty() || std::ranges::find(options.methods, plan.method) != options.methods.end();
+        if (!options.filtering.empty() && plan.server == Server::pgwarp && plan.filtering != options.filtering)
+            return true;
         return !wanted || options.connection(plan.server).empty();
     });
     if (plans.empty()) throw std::runtime_error("nothing to measure: no database of these methods is named");
@@ -338,6 +341,7 @@ try {
     app.add_option("--share", options.shares, "Shares of the rows that pass")->delimiter(',')->capture_default_str();
     app.add_option("--methods", options.methods, "pgwarp's, btree, pgvector-hnsw, pgvector-ivfflat; default: all")
         ->delimiter(',');
+    app.add_option("--filtering", options.filtering, "Of pgwarp's: 'filter columns' or 'above the index' alone");
     app.add_option("--recall", options.recall, "at which a sweep ends")->capture_default_str();
     app.add_option("--seconds", options.seconds, "of each measurement")->capture_default_str();
     app.add_option("--clients", options.clients)->capture_default_str()->check(CLI::PositiveNumber);

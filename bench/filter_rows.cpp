@@ -19,13 +19,6 @@ namespace
 
 constexpr std::size_t tile_rows = 512;
 
-// Allocates without writing, so that the threads that fill the pages share the work.
-template <class T>
-void make_room(std::vector<T>& values, std::size_t count)
-{
-    values.resize(count);
-}
-
 std::vector<std::uint64_t> range_predicate(std::uint32_t column, std::uint64_t first, std::uint64_t last)
 {
     return {1, column | std::uint64_t{1} << 32, first, last};
@@ -44,9 +37,9 @@ FilterRows::FilterRows(const FilterSource& source, ThreadPool& pool) : rows_(sou
 {
     if (rows_ < regions) throw std::runtime_error("--rows: at least one for each region");
     if (halves_) {
-        make_room(as_halves_, rows_ * source.dimensions);
+        as_halves_ = std::make_unique_for_overwrite<half_bits[]>(rows_ * source.dimensions);
     } else {
-        make_room(full_, rows_ * source.dimensions);
+        full_ = std::make_unique_for_overwrite<float[]>(rows_ * source.dimensions);
     }
     queries_ = {source.queries, source.dimensions, std::vector<float>(source.queries * source.dimensions)};
     source.base.empty() ? make(source, pool) : load(source);
@@ -88,14 +81,14 @@ void FilterRows::load(const FilterSource& source)
 
 void FilterRows::keep(std::size_t first, std::size_t count, const float* values)
 {
-    if (halves_) return to_half(values, count * width(), as_halves_.data() + first * width());
-    std::copy_n(values, count * width(), full_.data() + first * width());
+    if (halves_) return to_half(values, count * width(), as_halves_.get() + first * width());
+    std::copy_n(values, count * width(), full_.get() + first * width());
 }
 
 void FilterRows::read(std::size_t first, std::size_t count, float* out) const
 {
-    if (halves_) return from_half(as_halves_.data() + first * width(), count * width(), out);
-    std::copy_n(full_.data() + first * width(), count * width(), out);
+    if (halves_) return from_half(as_halves_.get() + first * width(), count * width(), out);
+    std::copy_n(full_.get() + first * width(), count * width(), out);
 }
 
 void FilterRows::choose_pivots()

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,8 @@ private:
 
     std::size_t rows_ = 0;
     bool halves_ = false;
-    std::vector<float> full_;           // [rows][width], or
-    std::vector<half_bits> as_halves_;  // [rows][width]
+    std::unique_ptr<float[]> full_;           // [rows][width], or
+    std::unique_ptr<half_bits[]> as_halves_;  // [rows][width]
     Matrix<float> queries_;
     Matrix<float> pivots_;  // one row of each region, in the order of regions
     std::vector<std::uint64_t> attributes_;

@@ -129,6 +129,23 @@ TEST_P(DeviceFilteredSearches, FindTheSameInEveryBatch)
     }
 }
 
+// The device tests rows for queries with predicates of their own; a bitmap of the host serves many queries of one.
+TEST_P(DeviceFilteredSearches, MakeNoBitmapForEachQuery)
+{
+    constexpr std::size_t count = 40;
+    if (GetParam().method != Method::exact || is_list(GetParam().element)) GTEST_SKIP() << "has no such choice";
+    const auto index = make(0, device());
+    const OwnedRows asked = queries(count);
+    std::vector<Predicate> own;
+    for (std::size_t q = 0; q < count; ++q) own.push_back(Predicate().where(0, q, values / 2 + q));
+    const SearchAnswer answer = index->search(index->settings(10, 0), asked.view(), own);
+    expect_right(*index, answer, asked.view(), own, 10);
+    for (std::size_t q = 0; q < count; ++q) EXPECT_EQ(filtered_of(answer, q, 1).ways, FilterWays::scanned);
+    const std::vector<Predicate> one(count, own[0]);
+    const SearchAnswer together = index->search(index->settings(10, 0), asked.view(), one);
+    expect_right(*index, together, asked.view(), one, 10);
+}
+
 // Predicates of many ranges and of all columns.
 TEST_P(DeviceFilteredSearches, TakeLongPredicates)
 {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "methods/tested_rows.h"
 #include "protocol/search_bound.h"
 #include "protocol/similarity.h"
 
@@ -17,10 +18,18 @@ constexpr double gather_cost = 400;  // of reading a row that was not read befor
 constexpr double order_cost = 2000;  // of a row in the order of a column
 constexpr double page_cost = 1000;   // of finding the rows of a page of a bitmap
 constexpr double place_cost = 40;    // of a row in the order of addresses
+// How many times as fast as the CPU a device compares rows, and tests which pass.
+constexpr double device_speed = 250;
 // Of rows that pass, from which on a search without filters finds enough of them.
 constexpr double least_searched_rate = .1;
 
 }  // namespace
+
+bool is_tested(const Mirror& mirror, const PassCount& count)
+{
+    constexpr std::uint64_t tested_share = 32;
+    return count.listed >= mirror.rows() / tested_share;
+}
 
 bool may_find_few(const SearchBatch& batch)
 {
@@ -37,9 +46,13 @@ WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t term
     const double marked =
         mark_cost * all * static_cast<double>(std::max<std::size_t>(terms, 1)) / static_cast<double>(sharing);
     double compare = passing * (2 * mirror.row_values() + gather_cost);
+    // Other searchers of a device tell their own costs as if the CPU compared rows.
+    const auto* const tester = dynamic_cast<const TestsAllRows*>(&searcher);
+    const bool by_device = terms > 0 && searcher.finds_all() && tester != nullptr && tester->tests_all_rows(query.k);
+    if (by_device) compare /= device_speed;
     if (!searcher.compares_certain_rows()) {
         compare += marked;
-    } else if (terms > 1) {
+    } else if (terms > 1 && !(by_device && is_tested(mirror, count))) {
         compare += static_cast<double>(count.listed) * test_cost;
     }
     const double rate = std::min(1.0, std::max(passing, 1.0) / std::max(all, 1.0));

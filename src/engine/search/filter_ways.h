@@ -28,6 +28,9 @@ WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t term
 bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
                  std::size_t queries = 1);
 
+// Whether so many rows pass that tests of all rows on a device take less time than a list.
+bool is_tested(const Mirror& mirror, const PassCount& count);
+
 // Whether the search tests the rows that it visits by predicates, or by a bitmap where rows are named by one. A device
 // tests by predicates alone.
 bool tests_rows(const Mirror& mirror, bool named);

@@ -14,9 +14,6 @@ namespace
 constexpr std::uint64_t most_listed = std::uint64_t{1} << 24;    // rows in lists that are made, at a time
 constexpr std::uint64_t most_compared = std::uint64_t{1} << 28;  // rows that are compared, at a time
 
-// Of the rows that pass, from which on tests of all rows take less time than a list.
-constexpr std::uint64_t tested_share = 32;
-
 }  // namespace
 
 void FilteredSearch::compare(const SearchBatch& batch, const RowResult& after, std::vector<Task>& tasks,
@@ -26,7 +23,7 @@ void FilteredSearch::compare(const SearchBatch& batch, const RowResult& after, s
     const auto* const tester = dynamic_cast<const TestsAllRows*>(&mirror_.searcher());
     if (after.distance == before_all.distance && tester != nullptr && tester->tests_all_rows(batch.k)) {
         const auto is_listed = [&](const Task& task) {
-            return task.group->named != nullptr || task.group->count.listed < mirror_.rows() / tested_share;
+            return task.group->named != nullptr || !is_tested(mirror_, task.group->count);
         };
         const auto tested = std::stable_partition(tasks.begin(), tasks.end(), is_listed);
         if (tested != tasks.end()) compare_tested(batch, {tested, tasks.end()}, *tester, results);

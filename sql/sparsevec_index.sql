@@ -108,5 +108,15 @@ CALL pgwarp_merge('none_cosine');
 SELECT id, v <=> '{1:1}/3' AS d FROM none ORDER BY v <=> '{1:1}/3' LIMIT 3;
 SELECT live_rows, dead_rows FROM pgwarp_check('none_cosine', true);
 
+-- a zero vector has no cosine distance to any row, also where the index returns the distance, of a row in the index or in the table
+DROP INDEX none_cosine;
+CREATE INDEX none_only ON none USING matchcount (v sparsevec_cosine_ops) INCLUDE (id);
+VACUUM none;
+SELECT plan_of($$SELECT id, v <=> '{}/3' AS d FROM none ORDER BY v <=> '{}/3'$$) AS plan;
+SELECT v <=> '{}/3' AS d FROM none ORDER BY v <=> '{}/3';
+SELECT count(*) FROM (SELECT id FROM none WHERE v <=> '{}/3' < 3 ORDER BY v <=> '{}/3') n;
+INSERT INTO none VALUES (4, '{1:3}/3');
+SELECT v <=> '{}/3' AS d FROM none ORDER BY v <=> '{}/3';
+
 DROP TABLE items, queries, free, wide, none;
 DROP FUNCTION made_vector, set_plan, distances, compared, joined, within, plan_of;

@@ -1,4 +1,6 @@
 // Index-only scans: rows returned from the index, by their included columns and their distance.
+#include <limits>
+
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
@@ -104,6 +106,12 @@ bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn*
     return read_included_of(scan->indexRelation, now.batch_generation, number, candidate.tid, included->stored);
 }
 
+// Returns the distance of the candidate by the operator. Under cosine no row has one to a zero vector.
+double returned_distance(const Progress& now, const Candidate& candidate)
+{
+    return now.arbitrary ? std::numeric_limits<double>::quiet_NaN() : candidate.value;
+}
+
 // Make the returned tuple from the candidate's heap row; null when the scan's snapshot sees no row.
 HeapTuple make_from_heap(IndexScanDesc scan, const Candidate& candidate, const IncludedReturn* included)
 {
@@ -118,7 +126,7 @@ HeapTuple make_from_heap(IndexScanDesc scan, const Candidate& candidate, const I
         made_nulls[i < keys ? i : i + 1] = nulls[i];
     }
     made_nulls[vector_column(scan->indexRelation)] = true;
-    made[keys] = Float8GetDatum(candidate.value);
+    made[keys] = Float8GetDatum(returned_distance(state_of(scan)->now, candidate));
     made_nulls[keys] = state_of(scan)->now.null_distance;
     return heap_form_tuple(included->returned, made, made_nulls);
 }
@@ -193,7 +201,7 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     // Rows that the executor checks again need the values of their columns.
     if (candidate->all_visible && !state->now.filter.recheck && read_stored(scan, *candidate, included)) {
         if (setting_verify_results) verify_included(scan, *candidate, included);
-        make_returned(included, candidate->value, state->now.null_distance);
+        make_returned(included, returned_distance(state->now, *candidate), state->now.null_distance);
         scan->xs_itup = included->made;
         return true;
     }

@@ -131,6 +131,24 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GraphGrowth,
                                          Case{Metric::cosine, 2, 24}, Case{Metric::l1, 0, 12},
                                          Case{Metric::l1, 1, 12}));
 
+// Rows that were inserted before lead back to a row that has few rows near it, and to one that has none.
+TEST(GraphEdges, NameNoRowTwice)
+{
+    GraphEdges edges{4, {}};
+    edges.neighbours.assign(std::size_t{5} * edges.degree, no_neighbour);
+    insert_row(edges, 0, std::vector<std::uint32_t>{3, 4});
+    insert_row(edges, 1, std::vector<std::uint32_t>{3, 0});
+    insert_row(edges, 2, std::vector<std::uint32_t>{3, 4});
+    insert_row(edges, 3, std::vector<std::uint32_t>{1});
+    insert_row(edges, 4, {});
+    const auto edges_of = [&](std::uint32_t row) {
+        const std::span<const std::uint32_t> places = std::as_const(edges).of(row);
+        return std::vector<std::uint32_t>(places.begin(), places.end());
+    };
+    EXPECT_EQ(edges_of(3), (std::vector<std::uint32_t>{1, 2, no_neighbour, no_neighbour}));
+    EXPECT_EQ(edges_of(4), (std::vector<std::uint32_t>{0, 2, no_neighbour, no_neighbour}));
+}
+
 // Rows added all at once give the same edges as rows added one by one.
 TEST(EdgeChanges, LastOnesWin)
 {

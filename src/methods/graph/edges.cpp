@@ -148,7 +148,13 @@ void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint3
                 const std::function<std::size_t(std::uint32_t from)>& give_up)
 {
     const std::vector<std::uint32_t> chosen = choose_edges(edges, near);
-    std::copy(chosen.begin(), chosen.end(), edges.of(row).begin());
+    const std::span<std::uint32_t> own = edges.of(row);
+    const auto rest = std::copy(chosen.begin(), chosen.end(), own.begin());
+    // Rows that were inserted before may have taken places behind those of few chosen ones.
+    const auto is_chosen = [&](std::uint32_t other) {
+        return std::find(chosen.begin(), chosen.end(), other) != chosen.end();
+    };
+    std::fill(std::remove_if(rest, own.end(), is_chosen), own.end(), no_neighbour);
     for (const std::uint32_t other : chosen) {
         const std::span<std::uint32_t> back = edges.of(other);
         if (std::find(back.begin(), back.end(), row) != back.end()) continue;

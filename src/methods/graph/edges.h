@@ -42,8 +42,9 @@ GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<
 // Returns as many rows of `near`, nearest first, as a row has edges: those with the fewest detours, in this order.
 std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const std::uint32_t> near);
 
-// Adds a row that has no edges yet: edges to choose_edges() of `near`, nearest first, and back. A row `from` without a
-// free place gives up the place give_up(from), none if that is `degree`; without `give_up` its last, the least useful.
+// Adds a row, which has edges to rows inserted before at most: edges to choose_edges() of `near`, nearest first, and
+// back. A row `from` without a free place gives up the place give_up(from), none if that is `degree`; without
+// `give_up` its last, the least useful.
 void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near,
                 const std::function<std::size_t(std::uint32_t from)>& give_up = {});
 

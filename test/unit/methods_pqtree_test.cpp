@@ -213,6 +213,20 @@ TEST(Pqtree, TakesHugeRowsAndFarQueries)
     }
 }
 
+// Single precision does not hold the distance of two rows, and the lines between the others are short beside it.
+TEST(Pqtree, TakesRowsAtBothEnds)
+{
+    ThreadPool pool(2);
+    std::vector<float> rows = random_rows(1000, 17, 3);
+    std::fill_n(rows.end() - 34, 17, 3.4e38F);
+    std::fill_n(rows.end() - 17, 17, -3.4e38F);
+    for (const std::int64_t refine : {0, 1, 2}) {
+        const Index index(Method::pqtree, Metric::l2, 17, rows, make_list({{"refine", refine}}), pool);
+        const std::vector<float> query(rows.begin(), rows.begin() + 17);
+        EXPECT_EQ(index.search(query, 10, pool)[0].size(), 10U) << refine;
+    }
+}
+
 TEST(Pqtree, LeavesDeadRowsOutAndStillFindsK)
 {
     ThreadPool pool(2);

@@ -226,6 +226,7 @@ void scale_places(const LinePart& part, std::span<const Ends> lines, const std::
     double squares = 0;
     for (const LinePlace& place : found) {
         const double away = std::fabs(place.place - middles[place.line]);
+        if (!std::isfinite(away)) continue;  // single precision does not hold the distance of the row to the line
         farthest = std::max(farthest, away);
         squares += away * away;
     }
@@ -233,9 +234,12 @@ void scale_places(const LinePart& part, std::span<const Ends> lines, const std::
     const double step = 2 * std::min(margin * farthest, widest * spread) / 255;
     for (std::size_t line = 0; line < lines.size(); ++line) {
         const double length = lengths[line];
-        places[2 * line] =
-            length > 0 ? static_cast<float>((middles[line] - double{middle_place} * step) / length) : 0.0F;
-        places[2 * line + 1] = length > 0 ? static_cast<float>(step / length) : 0.0F;
+        const auto first = static_cast<float>((middles[line] - double{middle_place} * step) / length);
+        const auto one_step = static_cast<float>(step / length);
+        // Ends that are equal, or too near for the sample, make a line of one place.
+        const bool is_long = length > 0 && std::isfinite(first) && std::isfinite(one_step);
+        places[2 * line] = is_long ? first : 0.0F;
+        places[2 * line + 1] = is_long ? one_step : 0.0F;
     }
 }
 

@@ -1,6 +1,7 @@
 // The index method matchcount over vectors: candidates by match counts, compared with plain counts; merges and recall.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "methods/arrays.h"
@@ -337,6 +338,20 @@ TEST(MatchcountVectors, TakeFewRows)
         // Rows that are all equal have no width.
         const Index equal = index_of(tested, std::vector<float>(300 * width, 0.5F), pool);
         EXPECT_EQ(equal.search(std::vector<float>(width, 0.5F), 300, pool)[0].size(), 300U);
+    }
+}
+
+// Single precision holds the distance of no two rows, of which the width of the functions is chosen.
+TEST(MatchcountVectors, TakeRowsThatLieTooFarApart)
+{
+    ThreadPool pool(2);
+    for (const Case& tested : cases()) {
+        if (tested.metric == Metric::cosine) continue;
+        std::vector<float> vectors = random_rows(300, width, 7);
+        for (float& value : vectors) value = std::copysign(3e38F, value);
+        const Index index = index_of(tested, vectors, pool);
+        const std::vector<float> query(vectors.begin(), vectors.begin() + width);
+        EXPECT_EQ(index.search(query, 10, pool)[0].size(), 10U) << tested.name;
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "methods/recall/curve.h"
@@ -29,6 +31,8 @@ std::vector<std::vector<std::uint32_t>> probe_ranks(const IvfadcCalibration& inp
         for (std::size_t q = begin; q < end; ++q) {
             scores(coarse_metric(input.metric), sample.queries.data() + q * dimensions, input.centroids.data(), lists,
                    dimensions, distance.data());
+            // An overflow may leave no number, which has no place in an order.
+            for (float& value : distance) value = std::isnan(value) ? std::numeric_limits<float>::infinity() : value;
             std::iota(order.begin(), order.end(), 0U);
             std::sort(order.begin(), order.end(),
                       [&](auto a, auto b) { return distance[a] != distance[b] ? distance[a] < distance[b] : a < b; });

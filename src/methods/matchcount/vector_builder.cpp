@@ -1,5 +1,6 @@
 // Builds of indexes of vectors: they draw hash functions for the rows, sign the rows, and measure recall.
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <optional>
 
@@ -77,7 +78,7 @@ struct SignedRows {
         options.set(option_buckets, static_cast<std::int64_t>(form.buckets));
         if (form.metric == Metric::l1) options.set(option_lsh, form.family == HashFamily::binning ? 1 : 0);
         if (form.family == HashFamily::binning) options.set(option_rehashed, static_cast<std::int64_t>(form.buckets));
-        if (width > 0) options.set(option_width, std::llround(double{width} * 1e6));
+        if (width > 0) options.set(option_width, std::llround(std::min(double{width} * 1e6, 0x1p62)));
         return options;
     }
 
@@ -133,14 +134,16 @@ float VectorBuilder::choose_width(RowBuffer& rows, const BuildProgress& progress
         calibration_truth(form.metric, rows.vectors(), dimensions, sample, pool, progress.cancel, {}, width_neighbours);
     const auto vector = [&](std::uint32_t row) { return rows.vectors().data() + std::size_t{row} * dimensions; };
     std::vector<double> distances;
-    for (std::size_t q = 0; q < sample.size(); ++q)
+    for (std::size_t q = 0; q < sample.size(); ++q) {
+        if (truth[q].empty()) continue;  // single precision holds no distance to another row
         distances.push_back(canonical_distance(form.metric, vector(sample[q]), vector(truth[q].back()), dimensions));
+    }
     std::sort(distances.begin(), distances.end());
     // Where most rows are copies of others, a row that is none tells.
     const auto median = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
     const auto positive = std::find_if(median, distances.end(), [](double distance) { return distance > 0; });
     if (positive == distances.end()) return 1;
-    return static_cast<float>(*positive * relative_width(form));
+    return static_cast<float>(std::min(*positive * relative_width(form), double{FLT_MAX}));
 }
 
 void VectorBuilder::calibrate(const BuildProgress& progress, ThreadPool& pool)

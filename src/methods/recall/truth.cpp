@@ -2,6 +2,7 @@
 #include "methods/recall/truth.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "numeric/distance.h"
@@ -22,8 +23,11 @@ constexpr std::size_t most_tile_queries = 128;
 std::vector<Candidate> by_difference(Metric metric, const float* rows, const float* query, std::size_t dimensions,
                                      std::vector<Candidate> found)
 {
-    for (Candidate& candidate : found)
-        candidate.score = score(metric, query, rows + candidate.row * dimensions, dimensions);
+    for (Candidate& candidate : found) {
+        const float exact = score(metric, query, rows + candidate.row * dimensions, dimensions);
+        // An overflow may leave no number, which has no place in an order.
+        candidate.score = std::isnan(exact) ? std::numeric_limits<float>::infinity() : exact;
+    }
     std::sort(found.begin(), found.end());
     return found;
 }

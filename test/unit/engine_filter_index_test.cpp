@@ -110,6 +110,12 @@ TEST_F(Filters, WhatComesAgainIsKeptWithinBounds)
     for (std::uint64_t i = 0; i < 3000; ++i) index.failing(Predicate().where(0, i, i + 100), {}, 0, pool);
     EXPECT_LE(index.memory_bytes(), columns * rows * std::uint64_t{5} + (std::uint64_t{5} << 20));
     EXPECT_NE(index.failing(predicate, {}, 0, pool), bitmap);
+    for (std::uint64_t i = 2900; i < 3000; ++i) {
+        const Predicate latest = Predicate().where(0, i, i + 100);
+        const auto known = index.failing(latest, {}, 0, pool);
+        EXPECT_EQ(known->live, passing(latest).size());
+        EXPECT_EQ(index.failing(latest, {}, 0, pool), known);
+    }
 }
 
 TEST_F(Filters, DeadRowsWithoutAVersionMayBeOthersEachTime)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <string_view>
 
 namespace pgwarp
 {
@@ -25,6 +27,18 @@ bool passes_all(std::span<const std::uint64_t> predicate)
 std::size_t terms_of(std::span<const std::uint64_t> predicate)
 {
     return predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
+}
+
+std::size_t hash_of(std::span<const std::uint64_t> predicate)
+{
+    const std::string_view bytes(reinterpret_cast<const char*>(predicate.data()), predicate.size_bytes());
+    return std::hash<std::string_view>()(bytes);
+}
+
+// Whether the rows that pass lie one after the other in the order of a column.
+bool is_stretch(std::span<const std::uint64_t> predicate)
+{
+    return terms_of(predicate) == 1 && predicate[1] >> 32 == 1;
 }
 
 // Calls visit(rows) with the rows of each range of a term.
@@ -161,6 +175,7 @@ std::shared_ptr<const PassingRows> FilterIndex::list(std::span<const std::uint64
 
 std::shared_ptr<const PassingRows> FilterIndex::passing(std::span<const std::uint64_t> predicate, ThreadPool& pool)
 {
+    if (is_stretch(predicate)) return list(predicate, pool);
     {
         const std::lock_guard lock(mutex_);
         if (const Kept* kept = find_kept(predicate, [](const Kept& one) { return one.passing != nullptr; }))
@@ -244,14 +259,14 @@ std::shared_ptr<const FailingRows> FilterIndex::failing(std::span<const std::uin
 
 // Call with the mutex held. Valid until it is released.
 template <class IsIt>
-FilterIndex::Kept* FilterIndex::find_kept(std::span<const std::uint64_t> predicate, const IsIt& is_it)
+const FilterIndex::Kept* FilterIndex::find_kept(std::span<const std::uint64_t> predicate, const IsIt& is_it)
 {
-    for (auto one = kept_.begin(); one != kept_.end(); ++one) {
-        if (!is_it(*one) ||
-            !std::equal(one->predicate.begin(), one->predicate.end(), predicate.begin(), predicate.end()))
-            continue;
+    const auto [begin, end] = by_hash_.equal_range(hash_of(predicate));
+    for (auto at = begin; at != end; ++at) {
+        const KeptList::iterator one = at->second;
+        if (!is_it(*one) || !std::ranges::equal(one->predicate, predicate)) continue;
         kept_.splice(kept_.begin(), kept_, one);
-        return &kept_.front();
+        return &*one;
     }
     return nullptr;
 }
@@ -262,13 +277,17 @@ void FilterIndex::keep(Kept&& made)
     const std::uint64_t most = std::max<std::uint64_t>(attributes_.size_bytes(), least_kept_bytes);
     made.bytes += made.predicate.size() * sizeof(std::uint64_t) + sizeof(Kept);
     if (made.bytes > most) return;
-    std::list<Kept> dropped;  // outlives the lock
+    KeptList dropped;  // outlives the lock
     const std::lock_guard lock(mutex_);
     kept_bytes_ += made.bytes;
     kept_.push_front(std::move(made));
+    by_hash_.emplace(hash_of(kept_.front().predicate), kept_.begin());
     while (kept_bytes_ > most || kept_.size() > most_kept) {
-        kept_bytes_ -= kept_.back().bytes;
-        dropped.splice(dropped.begin(), kept_, std::prev(kept_.end()));
+        const auto last = std::prev(kept_.end());
+        kept_bytes_ -= last->bytes;
+        const auto [begin, end] = by_hash_.equal_range(hash_of(last->predicate));
+        by_hash_.erase(std::find_if(begin, end, [&](const auto& one) { return one.second == last; }));
+        dropped.splice(dropped.begin(), kept_, last);
     }
 }
 

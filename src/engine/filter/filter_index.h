@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/filter/column_order.h"
@@ -72,6 +73,7 @@ private:
         std::shared_ptr<const FailingRows> failing;
         std::uint64_t bytes = 0;
     };
+    using KeptList = std::list<Kept>;
     struct Narrowest {
         PredicateTerm term;
         std::uint64_t rows;
@@ -85,15 +87,16 @@ private:
     FailingRows mark(std::span<const std::uint64_t> predicate, RowBitmap dead, ThreadPool& pool);
     void mark_by_scan(std::span<const std::uint64_t> predicate, std::span<std::uint64_t> fails, ThreadPool& pool) const;
     template <class IsIt>
-    Kept* find_kept(std::span<const std::uint64_t> predicate, const IsIt& is_it);
+    const Kept* find_kept(std::span<const std::uint64_t> predicate, const IsIt& is_it);
     void keep(Kept&& made);
 
     std::span<const std::uint64_t> attributes_;
     std::size_t columns_;
     std::size_t rows_;
     std::vector<Column> orders_;
-    mutable std::mutex mutex_;  // guards what follows
-    std::list<Kept> kept_;      // the latest used first
+    mutable std::mutex mutex_;                                          // guards what follows
+    KeptList kept_;                                                     // the latest used first
+    std::unordered_multimap<std::size_t, KeptList::iterator> by_hash_;  // of the predicates
     std::uint64_t kept_bytes_ = 0;
 };
 

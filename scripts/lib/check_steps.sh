@@ -323,6 +323,17 @@ run_tap()
         PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$(pgxs_dir)/src/test/perl" "${files[@]}"
 }
 
+# The last lines of the logs of the tests that failed, and of their servers: show_logs_of_failed OUTPUT_DIR
+show_logs_of_failed()
+{
+    local test file
+    for test in $(sed -n 's|^tap/\([a-z0-9_]*\)\.pl  *(Wstat:.*|\1|p' "$step_log"); do
+        for file in "$1/tmp_check/log/regress_log_$test" "$1/tmp_check/log/${test}"_*.log; do
+            [ ! -f "$file" ] || { say "    == ${file##*/}"; tail -n 60 "$file" | cut -c1-300 | sed 's/^/    | /'; }
+        done
+    done
+}
+
 # Run them and count assertions; a file that ends badly counts one failure at least: check_tap NAME
 check_tap()
 {
@@ -339,6 +350,7 @@ check_tap()
     if [ -z "$all" ] || { [ "$bad" -eq 0 ] && ! grep -qE '^Result: (PASS|NOTESTS)' "$step_log"; }; then bad=$((bad + 1)); fi
     all=${all:-0}
     count "$name" $((all > bad ? all - bad : 0)) "$bad"
+    [ "$bad" -eq 0 ] || show_logs_of_failed "$work/$name"
     skipped=$(grep -cE ' \.+ skipped' "$step_log")
     closing_lines+=("$name: $(grep '^Files=' "$step_log") $(grep '^Result:' "$step_log")$([ "$skipped" -eq 0 ] || echo ", files skipped: $skipped")")
 }

@@ -4,6 +4,8 @@ INSERT INTO items SELECT i, ARRAY[i, i % 7, 1]::vector FROM generate_series(1, 5
 CREATE INDEX items_v ON items USING exact (v);
 VACUUM ANALYZE items;
 SET enable_seqscan = off;
+-- a leader that only passes rows on, which a debugging setting adds, would read the distance
+DO $$ BEGIN PERFORM set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query'); END $$;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM items ORDER BY v <-> '[3,1,2]' LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM items ORDER BY v <-> '[3,1,2]';
 SELECT id FROM items ORDER BY v <-> '[3,1,2]' LIMIT 3;

@@ -258,7 +258,7 @@ device=cpu
 # The server must be able to read the tests, and root's home is closed to it.
 stage_tests()
 {
-    mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && mkdir "$work/tests/docs" &&
+    mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && mkdir -p "$work/tests/docs" &&
         cp -a "$root_dir/docs/monitoring" "$work/tests/docs/" && chmod -R a+rX "$work/tests"
 }
 

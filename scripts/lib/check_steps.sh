@@ -316,6 +316,7 @@ run_tap()
     cd "$work/tests/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
     mapfile -t files < <(own_part "${files[@]}")
+    [ ${#files[@]} -eq 0 ] || ls "${files[@]}" >/dev/null || return
     as_server env PATH="$pg_bin:$PATH" TMPDIR="$1/tmp" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
         PGWARP_OLD_INSTALL="${PG_OLD_PREFIX:-}" PGWARP_OLD_DESTDIR="$([ -z "${PG_OLD_PREFIX:-}" ] || echo "$work/old/stage")" \

@@ -327,7 +327,7 @@ compare('exact, by cursors', 'cursor', $queries / 4, 0.12, 0.7);
 compare_beside_writers('exact, beside writers', $queries / 2, 0.13);
 $secure->('ENABLE');
 compare('exact, row security', 'read', $queries / 2, 0.14, 0.5, before => 'SET ROLE reader;');
-compare('exact, row security, writing', 'write', $queries / 8, 0.15, 0.35, before => 'SET ROLE reader;');
+compare('exact, row security, writing', 'write', $queries / 8, 0.15, 0.4, before => 'SET ROLE reader;');
 $secure->('DISABLE');
 $node->safe_psql('postgres', q{
 	DROP INDEX items_v_idx; DROP INDEX parts_v_idx;

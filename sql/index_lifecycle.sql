@@ -174,3 +174,21 @@ ALTER TABLE t ALTER COLUMN id TYPE bigint;
 SELECT id FROM t ORDER BY val::vector(3) <-> '[4,4,4]';
 DROP TABLE t;
 DROP DOMAIN triple;
+
+-- a concurrent build that failed leaves an index without pages, which is not corrupted
+
+CREATE TABLE t (val vector);
+INSERT INTO t VALUES ('[1,2,3]'), ('[1,2]');
+CREATE INDEX CONCURRENTLY t_val ON t USING exact ((val::vector(3)));
+SELECT indisvalid, indisready FROM pg_index WHERE indexrelid = 't_val'::regclass;
+SELECT pgwarp_check('t_val');
+SELECT pgwarp_check('t_val', true);
+SELECT pgwarp_index_info('t_val');
+SELECT pgwarp_prewarm('t_val');
+SELECT pgwarp_release('t_val');
+CALL pgwarp_merge('t_val');
+VACUUM t;
+DELETE FROM t WHERE vector_dims(val) = 2;
+REINDEX INDEX t_val;
+SELECT live_rows FROM pgwarp_check('t_val', true);
+DROP TABLE t;

@@ -4,6 +4,7 @@
 #include "postgres/am/index_columns.h"
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
+#include "postgres/am/owned_index.h"
 #include "postgres/client/index_state.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/merge/merge.h"
@@ -204,6 +205,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
     const MethodDescription& method = access_method_of(index);
     check_may_read(index);
+    check_is_built(index);
     DirectoryState state = read_directory_state(index);
     RowCounts placed;
     RowCounts unplaced;

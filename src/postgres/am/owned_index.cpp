@@ -11,6 +11,14 @@ extern "C" {
 namespace pgwarp
 {
 
+void check_is_built(Relation index)
+{
+    if (index->rd_index->indisready) return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
+                    errhint("Its build has failed or goes on; REINDEX or drop it.")));
+}
+
 Relation open_owned_index(Oid oid, LOCKMODE lock)
 {
     Relation index = relation_open(oid, lock);
@@ -25,6 +33,7 @@ Relation open_owned_index(Oid oid, LOCKMODE lock)
         ereport(ERROR,
                 (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
     }
+    check_is_built(index);
     return index;
 }
 

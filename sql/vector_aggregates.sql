@@ -56,3 +56,6 @@ EXPLAIN (COSTS OFF) SELECT k, avg(v), sum(v) FROM measured GROUP BY k;
 SELECT k, avg(v), sum(v), count(v) FROM measured GROUP BY k ORDER BY k;
 SELECT count(*), min(v <-> '[1,-1,0.25,1]') FROM measured;
 DROP TABLE measured;
+-- the sign of zero
+SELECT avg(v), avg(v::halfvec) FROM unnest(ARRAY['[-0,0,-0]'::vector]) v;
+SELECT avg(v), avg(v::halfvec) FROM unnest(ARRAY['[-0,0,-0]', '[-0,-0,0]']::vector[]) v;

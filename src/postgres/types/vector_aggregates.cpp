@@ -2,6 +2,7 @@
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -92,6 +93,8 @@ Datum accumulate(FunctionCallInfo fcinfo, const char* caller)
     // PostgreSQL allows an aggregate to change its own state in place.
     const bool in_place = old.dim > 0 && AggCheckCallContext(fcinfo, nullptr) != 0;
     const State next = in_place ? old : make_state(value->dim);
+    // The mean of one row is that row: -0 keeps its sign when it is added to -0, and loses it when it is added to 0.
+    if (old.dim == 0) std::fill_n(next.sums, value->dim, -0.0);
     add_sums(next.sums, old.dim > 0 ? old.sums : next.sums, value->x, value->dim);
     *next.count = *old.count + 1;
     PG_RETURN_ARRAYTYPE_P(next.array);

@@ -12,7 +12,9 @@ void propose(Context& context, const ProposalJob& job, cudaStream_t stream)
     }
     const bool half = kind == ScoreKind::half_l2 || kind == ScoreKind::half_dot;
     const bool adds = job.added.values != nullptr;
-    if (!half || (job.queries.count <= streamed_queries && !adds)) return propose_by_streaming(context, job, stream);
+    const bool by_tiles = adds || job.masks.words != nullptr;
+    if (!half || (job.queries.count <= streamed_queries && !by_tiles))
+        return propose_by_streaming(context, job, stream);
     constexpr std::uint32_t most_added = 256;  // dimensions up to which warp groups add bytes
     const bool by_groups = !adds || job.rows->padded_dimensions <= most_added;
     if (by_groups && warp_groups_available(context, job.rows->padded_dimensions)) {

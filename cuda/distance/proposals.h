@@ -1,6 +1,7 @@
 // Proposing rows by low-precision scores. A proposer goes over a range of positions in one of three ways:
 //   filter: every pair with a score above its query's threshold is appended to the query's entries;
-//   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen;
+//   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen; with masks
+//     the largest among the rows that the query's mask admits;
 //   best: of each 256 positions those with the largest scores are appended, without a threshold: by streaming only.
 // Selection is thus fused into the distance tile as one comparison a pair; thresholds are tightened between ranges
 // (passes/thresholds.h). It replaces a k-selection queue in registers behind the tile (Faiss paper, section 5.1),
@@ -48,6 +49,13 @@ struct AddedBytes {
     std::uint32_t width = 0;               // positions of the range, a multiple of tile_rows
 };
 
+// The rows that may count for each slot, a bit a position at the place of mask_place.h. out.maxima then gets minus the
+// largest score of the admitted rows of each group; +infinity where there are none.
+struct RowMasks {
+    const std::uint32_t* words = nullptr;    // [masks][out.maxima_width]; null: all rows count
+    const std::uint32_t* of_slot = nullptr;  // [padded slots]: the mask of each
+};
+
 // Positions [begin, end). begin is a multiple of tile_rows; end is one too, or the number of positions.
 struct PositionRange {
     std::uint32_t begin;
@@ -62,6 +70,7 @@ struct ProposalJob {
     Proposals out;
     PositionRange range{};
     AddedBytes added;  // by warp groups up to 256 dimensions, and portably
+    RowMasks masks;    // of half kinds, where maxima are written and no bytes are added
 };
 
 // Each enqueues launches of at most about 2 ms. propose() chooses between those that serve a job.

@@ -30,6 +30,26 @@ __device__ inline float2 make_scores(float (&products)[thread_products], float2 
     return largest;
 }
 
+// Minus the largest score of each query among the rows that its word of the mask admits; +infinity where there are
+// none. word: bit 2 j + c is the row of products[4 j + 2 q + c].
+__device__ inline float2 least_admitted(const float (&products)[thread_products], float2 factor, const float* penalties,
+                                        uint2 word)
+{
+    const float2* pairs = reinterpret_cast<const float2*>(penalties) + threadIdx.x % 4;
+    float2 largest{-INFINITY, -INFINITY};
+#pragma unroll
+    for (int j = 0; j < thread_products / 4; ++j) {
+        const float2 penalty = pairs[4 * j];
+        const std::uint32_t first = 1U << (2 * j);
+        const std::uint32_t second = 2U << (2 * j);
+        if ((word.x & first) != 0) largest.x = fmaxf(largest.x, fmaf(products[4 * j], factor.x, -penalty.x));
+        if ((word.x & second) != 0) largest.x = fmaxf(largest.x, fmaf(products[4 * j + 1], factor.x, -penalty.y));
+        if ((word.y & first) != 0) largest.y = fmaxf(largest.y, fmaf(products[4 * j + 2], factor.y, -penalty.x));
+        if ((word.y & second) != 0) largest.y = fmaxf(largest.y, fmaf(products[4 * j + 3], factor.y, -penalty.y));
+    }
+    return {-largest.x, -largest.y};
+}
+
 // The number in byte `which` of a word, as a float: the byte becomes the low bits of 2^23.
 template <int which>
 __device__ inline float byte_as_float(std::uint32_t word)

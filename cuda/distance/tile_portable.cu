@@ -30,6 +30,7 @@ struct PortableArguments {
     std::uint32_t first_tile;
     std::uint32_t tiles;
     AddedBytes added;
+    RowMasks masks;
 };
 
 // Dimensions [d, d + tile_depth) of `count` vectors into a tile.
@@ -81,7 +82,17 @@ __global__ __launch_bounds__(block_threads, 3) void portable_tiles(const Portabl
         if ((step + 1) % depths != 0) continue;
         const std::uint32_t tile = tile_of(step);
         const std::uint32_t position = (arguments.first_tile + tile) * tile_rows;
-        float2 largest = make_scores(products, factor, arguments.penalties + position);
+        const bool masked = arguments.masks.words != nullptr;
+        float2 largest;
+        if (masked) {
+            const std::uint32_t* words = arguments.masks.words + 4 * tile + lane % 4;
+            const std::size_t width = arguments.out.maxima_width;
+            const uint2 word{words[arguments.masks.of_slot[slot] * width],
+                             words[arguments.masks.of_slot[slot + 8] * width]};
+            largest = least_admitted(products, factor, arguments.penalties + position, word);
+        } else {
+            largest = make_scores(products, factor, arguments.penalties + position);
+        }
         if (arguments.added.values != nullptr) largest = add_tile_bytes(products, arguments.added, slot, tile);
         if (maxima) {
             float* out = arguments.out.maxima + std::size_t{slot} * arguments.out.maxima_width + 4 * tile + lane % 4;
@@ -110,6 +121,7 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
     arguments.factors = job.queries.factors;
     arguments.dimensions = job.rows->padded_dimensions;
     arguments.added = job.added;
+    arguments.masks = job.masks;
     const std::uint32_t query_blocks = (job.queries.count + block_queries - 1) / block_queries;
     const std::uint32_t begin = job.range.begin / tile_rows;
     const std::uint32_t end = (job.range.end + tile_rows - 1) / tile_rows;
@@ -122,6 +134,7 @@ void propose_portably(Context& context, const ProposalJob& job, cudaStream_t str
         if (job.out.maxima != nullptr) arguments.out.maxima = job.out.maxima + std::size_t{tile - begin} * 4;
         if (job.added.values != nullptr)
             arguments.added.values = job.added.values + std::size_t{tile - begin} * tile_rows;
+        if (job.masks.words != nullptr) arguments.masks.words = job.masks.words + std::size_t{tile - begin} * 4;
         const dim3 grid(query_blocks, std::clamp(blocks / query_blocks, 1U, arguments.tiles));
         portable_tiles<<<grid, block_threads, 0, stream>>>(arguments);
         check_launch("portable tiles");

@@ -52,13 +52,19 @@ struct TileArguments {
     std::uint32_t stages;
 };
 
-// Kernels that add no bytes have no such argument: it would take registers.
-template <bool adds>
+// What a kernel reads beside rows and queries. Kernels that don't read it have no such argument: it would take
+// registers.
+enum class Extra : std::uint8_t { none, bytes, masks };
+template <Extra extra>
 struct AllArguments : TileArguments {
 };
 template <>
-struct AllArguments<true> : TileArguments {
+struct AllArguments<Extra::bytes> : TileArguments {
     AddedBytes added;
+};
+template <>
+struct AllArguments<Extra::masks> : TileArguments {
+    RowMasks masks;
 };
 
 // Shared memory: stages (1024-byte aligned), queries if they stay, penalties of each stage, lists, barriers.
@@ -249,8 +255,8 @@ struct WarpList {
     }
 };
 
-template <bool maxima, bool resident, bool adds>
-__device__ void consume(const AllArguments<adds>& arguments, unsigned char* shared, Control& control)
+template <bool maxima, bool resident, Extra extra>
+__device__ void consume(const AllArguments<extra>& arguments, unsigned char* shared, Control& control)
 {
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     const std::uint32_t base = hopper::shared_address(shared);
@@ -270,16 +276,32 @@ __device__ void consume(const AllArguments<adds>& arguments, unsigned char* shar
         const float2 factor{arguments.factors[slot], arguments.factors[slot + 8]};
         float2 threshold{};
         if constexpr (!maxima) threshold = {arguments.out.thresholds[slot], arguments.out.thresholds[slot + 8]};
+        const std::uint32_t* masks[2]{};
+        if constexpr (extra == Extra::masks) {
+            for (int i = 0; active && i < 2; ++i) {
+                masks[i] = arguments.masks.words + threadIdx.x % 4 +
+                           std::size_t{arguments.masks.of_slot[slot + 8 * i]} * arguments.out.maxima_width;
+            }
+        }
         if constexpr (resident) hopper::barrier_wait(address_of(control.queries_full), query_phase);
         for (std::uint32_t first = unit.begin; first < unit.end; first += step) {
             const std::uint32_t tile = first + rank;
+            uint2 word{};
+            if constexpr (extra == Extra::masks) {
+                // Asked for before the products, behind which the wait for memory is hidden.
+                if (active && tile < unit.end) word = {__ldg(masks[0] + 4 * tile), __ldg(masks[1] + 4 * tile)};
+            }
             multiply_tile<resident>(arguments, base, control, active, ring, products);
             float2 largest{};
             if (active) {
-                largest =
-                    make_scores(products, factor,
-                                reinterpret_cast<const float*>(shared + layout.penalties + ring.stage * penalty_bytes));
-                if constexpr (adds) largest = add_tile_bytes(products, arguments.added, slot, tile);
+                const auto* penalties =
+                    reinterpret_cast<const float*>(shared + layout.penalties + ring.stage * penalty_bytes);
+                if constexpr (extra == Extra::masks) {
+                    largest = least_admitted(products, factor, penalties, word);
+                } else {
+                    largest = make_scores(products, factor, penalties);
+                }
+                if constexpr (extra == Extra::bytes) largest = add_tile_bytes(products, arguments.added, slot, tile);
             }
             release<resident>(address_of(control.empty[ring.stage]));
             ring.advance(arguments.stages);
@@ -324,10 +346,10 @@ __device__ void start_barriers(const TileArguments& arguments, Control& control)
 
 #endif
 
-template <bool maxima, bool resident, bool adds>
+template <bool maxima, bool resident, Extra extra>
 __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __grid_constant__ CUtensorMap query_map,
                                                                      const __grid_constant__ CUtensorMap row_map,
-                                                                     const AllArguments<adds> arguments)
+                                                                     const AllArguments<extra> arguments)
 {
 #if PGWARP_WARPGROUP
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -341,7 +363,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
     } else {
         // Four times 112 and once 32 are the 96 registers a thread that the block has begun with.
         asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
-        consume<maxima, resident, adds>(arguments, shared, control);
+        consume<maxima, resident, extra>(arguments, shared, control);
     }
     // A block stays while the other block of the cluster may still access its shared memory.
     if constexpr (!resident) {
@@ -418,12 +440,20 @@ std::uint32_t stages_for(const Context& context, std::uint32_t dimension_blocks)
     return static_cast<std::uint32_t>(std::min<std::size_t>(largest_stages, stages));
 }
 
-template <bool maxima, bool resident, bool adds>
-void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& row_map, const AllArguments<true>& given,
+struct GivenArguments : TileArguments {
+    AddedBytes added;
+    RowMasks masks;
+};
+
+template <bool maxima, bool resident, Extra extra>
+void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& row_map, const GivenArguments& given,
             cudaStream_t stream)
 {
-    AllArguments<adds> arguments{given};
-    const auto kernel = warp_group_tiles<maxima, resident, adds>;
+    AllArguments<extra> arguments{};
+    static_cast<TileArguments&>(arguments) = given;
+    if constexpr (extra == Extra::bytes) arguments.added = given.added;
+    if constexpr (extra == Extra::masks) arguments.masks = given.masks;
+    const auto kernel = warp_group_tiles<maxima, resident, extra>;
     arguments.stages = stages_for<resident>(context, arguments.dimension_blocks);
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     allow_shared_memory(kernel);
@@ -443,15 +473,18 @@ void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& r
     check_launch("warp-group tiles");
 }
 
-using Launch = decltype(&launch<false, true, false>);
+using Launch = decltype(&launch<false, true, Extra::none>);
 
 Launch launch_for(const ProposalJob& job)
 {
     const bool maxima = job.out.maxima != nullptr;
-    if (job.added.values != nullptr) return maxima ? launch<true, true, true> : launch<false, true, true>;
-    if (job.rows->padded_dimensions <= resident_dimensions)
-        return maxima ? launch<true, true, false> : launch<false, true, false>;
-    return maxima ? launch<true, false, false> : launch<false, false, false>;
+    const bool resident = job.rows->padded_dimensions <= resident_dimensions;
+    if (job.masks.words != nullptr)
+        return resident ? launch<true, true, Extra::masks> : launch<true, false, Extra::masks>;
+    if (job.added.values != nullptr)
+        return maxima ? launch<true, true, Extra::bytes> : launch<false, true, Extra::bytes>;
+    if (resident) return maxima ? launch<true, true, Extra::none> : launch<false, true, Extra::none>;
+    return maxima ? launch<true, false, Extra::none> : launch<false, false, Extra::none>;
 }
 
 }  // namespace
@@ -466,7 +499,7 @@ bool warp_groups_available(Context& context, std::uint32_t padded_dimensions)
                                                                           : stages_for<false>(context, blocks);
     if (stages < fewest_stages) return false;
     cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, warp_group_tiles<false, true, false>), "asking for the tile kernel");
+    check(cudaFuncGetAttributes(&attributes, warp_group_tiles<false, true, Extra::none>), "asking for the tile kernel");
     // Built for sm_90a, the kernel has a body; built for less, it is empty.
     return attributes.binaryVersion == 90 && attributes.numRegs > 32;
 }
@@ -477,13 +510,16 @@ void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream
     const std::uint32_t dimensions = job.rows->padded_dimensions;
     const bool resident = dimensions <= resident_dimensions;
     const CUtensorMap query_map = map_of(job.queries.halves, job.queries.padded, dimensions);
-    const CUtensorMap row_map = map_of(job.rows->halves.data(), job.rows->padded_positions, dimensions);
-    AllArguments<true> arguments{};
+    // Behind the last row that is kept, copies bring zeros.
+    const auto kept = static_cast<std::uint32_t>(job.rows->halves.size() / dimensions);
+    const CUtensorMap row_map = map_of(job.rows->halves.data(), kept, dimensions);
+    GivenArguments arguments{};
     arguments.out = job.out;
     arguments.penalties = job.penalties;
     arguments.factors = job.queries.factors;
     arguments.dimension_blocks = dimensions / block_halves;
     arguments.added = job.added;
+    arguments.masks = job.masks;
     arguments.queries = job.queries.count;
     arguments.query_tiles = job.queries.padded / tile_queries;
     const std::uint32_t workers = static_cast<std::uint32_t>(context.multiprocessors()) / (resident ? 1 : 2);
@@ -502,6 +538,7 @@ void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream
         arguments.tiles = to - from;
         arguments.splits = choose_splits(arguments.tiles, arguments.query_tiles, workers, resident ? 32 : 8);
         if (job.added.values != nullptr) arguments.added.values = job.added.values + std::size_t{from} * tile_rows;
+        if (job.masks.words != nullptr) arguments.masks.words = job.masks.words + std::size_t{from} * 4;
         if (job.out.maxima != nullptr) arguments.out.maxima = job.out.maxima + std::size_t{from} * 4;
         launch_for(job)(context, query_map, row_map, arguments, stream);
     }

@@ -95,4 +95,15 @@ PGWARP_HOST_DEVICE inline double lowest_score(const RowBounds& rows, const Query
     return 0;
 }
 
+// The largest value that a row may have by its halves, for which a search has emitted `bound`, `error` being the
+// farthest that a row lies from its halves: lower_bound() of methods/bounds.h turned round. For cosine it is minus a
+// product, as for inner products.
+PGWARP_HOST_DEVICE inline double value_of_halves(Metric metric, double bound, double error, double query_norm)
+{
+    if (metric == Metric::l2) return (bound + error) * (1 + 2 * bound_rounding);
+    if (metric == Metric::cosine) return bound + error + cosine_slack + 1e-15 * (2 + fabs(bound) + error) - 1;
+    const double value = bound + query_norm * error * (1 + 1e-12);
+    return value + 2 * bound_rounding * (fabs(bound) + query_norm * error);
+}
+
 }  // namespace pgwarp::cuda

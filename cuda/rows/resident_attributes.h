@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "device/context.h"
 #include "methods/once.h"
@@ -31,6 +32,7 @@ private:
     std::optional<Context::Lease> owner_;  // of the array
     Once sent_;
     DeviceArray<std::uint64_t> codes_;
+    std::vector<CodeSpan> spans_;
     std::atomic<std::uint64_t> bytes_{0};
 };
 

@@ -38,6 +38,18 @@ PGWARP_HOST_DEVICE inline bool passes_words(const std::uint64_t* word, const std
     return true;
 }
 
+// Whether a predicate's term of this column contains the code; without such a term every code does.
+PGWARP_HOST_DEVICE inline bool admits_code(const std::uint64_t* word, std::uint32_t column, std::uint64_t code)
+{
+    for (std::uint64_t terms = *word++; terms > 0; --terms) {
+        const std::uint64_t head = *word++;
+        const auto ranges = static_cast<std::uint32_t>(head >> 32);
+        if (static_cast<std::uint32_t>(head) == column) return lies_in(word, ranges, code);
+        word += 2 * std::size_t{ranges};
+    }
+    return true;
+}
+
 // Where there are no filters, all rows pass.
 struct FilterView {
     const std::uint64_t* attributes = nullptr;  // [rows][columns]

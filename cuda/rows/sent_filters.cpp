@@ -38,17 +38,21 @@ std::size_t SentFilters::bytes() const
     return carved_bytes([&](Carver& memory) { lay_out(memory); });
 }
 
-void SentFilters::write(std::byte* to) const
+void SentFilters::write(std::byte* to, ThreadPool& pool) const
 {
     Carver memory(to);
     const Space space = lay_out(memory);
     std::copy(begins_.begin(), begins_.end(), space.begins);
-    for (std::size_t i = 0; i < begins_.size(); ++i) {
-        if (i > 0 && begins_[i] == begins_[i - 1]) continue;
-        std::uint64_t* const words = space.words + begins_[i];
-        if (predicates_[i].empty()) *words = 0;
-        std::copy(predicates_[i].begin(), predicates_[i].end(), words);
-    }
+    constexpr std::size_t words_of_task = std::size_t{1} << 15;
+    const std::size_t of_predicate = words_ / std::max<std::size_t>(begins_.size(), 1) + 1;
+    pool.parallel_for(begins_.size(), words_of_task / of_predicate + 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            if (i > 0 && begins_[i] == begins_[i - 1]) continue;
+            std::uint64_t* const words = space.words + begins_[i];
+            if (predicates_[i].empty()) *words = 0;
+            std::copy(predicates_[i].begin(), predicates_[i].end(), words);
+        }
+    });
 }
 
 FilterView SentFilters::view(std::byte* sent) const

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/carver.h"
+#include "numeric/parallel.h"
 #include "rows/row_filter.h"
 
 namespace pgwarp::cuda::rows
@@ -17,10 +18,17 @@ using PredicateWords = std::span<const std::uint64_t>;  // empty: all rows pass
 // Of all predicates that are sent together.
 inline constexpr std::size_t most_sent_words = std::size_t{1} << 22;
 
+// The least and the greatest code of a column.
+struct CodeSpan {
+    std::uint64_t first = 0;
+    std::uint64_t last = ~std::uint64_t{0};
+};
+
 // The attributes of the rows of an index on the device.
 struct AttributeView {
     const std::uint64_t* codes = nullptr;  // [rows][columns]
     std::uint32_t columns = 0;
+    const CodeSpan* spans = nullptr;  // [columns], on the host; null: not known
 };
 
 class SentFilters
@@ -37,7 +45,8 @@ public:
     void keep(std::size_t count) { begins_.resize(count < begins_.size() ? count : begins_.size()); }
     std::size_t bytes() const;
     // Writes what is sent: bytes() bytes.
-    void write(std::byte* to) const;
+    void write(std::byte* to) const { write(to, caller_alone()); }
+    void write(std::byte* to, ThreadPool& pool) const;
     // `sent`: the address on the device.
     FilterView view(std::byte* sent) const;
 

@@ -35,6 +35,11 @@ protected:
         ASSERT_EQ(view.columns, columns);
         EXPECT_NE(view.codes, codes_.data());
         EXPECT_TRUE(std::equal(codes_.begin(), codes_.end(), view.codes));
+        ASSERT_NE(view.spans, nullptr);
+        EXPECT_EQ(view.spans[0].first, 1U);
+        EXPECT_EQ(view.spans[0].last, codes_[codes_.size() - 2]);
+        EXPECT_EQ(view.spans[1].first, 4U);
+        EXPECT_EQ(view.spans[1].last, codes_.back());
     }
 
     std::vector<std::uint64_t> codes_ = std::vector<std::uint64_t>(row_count * columns);

@@ -1,0 +1,97 @@
+#include "rows/distinct_filters.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "protocol/predicates.h"
+
+namespace pgwarp::cuda::rows
+{
+
+namespace
+{
+
+// Of the words at both ends: those of long predicates are compared where these agree.
+std::uint64_t hash_of(PredicateWords words)
+{
+    constexpr std::size_t read = 8;
+    std::uint64_t hash = words.size();
+    const auto add = [&](std::uint64_t word) { hash = std::rotl(hash ^ word, 23) * 0x9E3779B97F4A7C15U; };
+    for (std::size_t i = 0; i < std::min(read, words.size()); ++i) add(words[i]);
+    for (std::size_t i = 0; i < std::min(read, words.size()); ++i) add(words[words.size() - 1 - i]);
+    return hash;
+}
+
+bool are_equal(PredicateWords a, PredicateWords b)
+{
+    return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
+}
+
+template <class Use>
+void for_each_column(PredicateWords words, const Use& use)
+{
+    if (words.empty()) return;
+    PredicateTerms terms(words);
+    PredicateTerm term;
+    while (terms.next(&term)) use(term.column);
+}
+
+}  // namespace
+
+DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<const PredicateWords> queries)
+{
+    std::unordered_multimap<std::uint64_t, std::uint32_t> number_of;
+    of_query_.reserve(queries.size());
+    for (const PredicateWords& words : queries) {
+        const std::uint64_t hash = hash_of(words);
+        const auto [begin, end] = number_of.equal_range(hash);
+        const auto found =
+            std::find_if(begin, end, [&](const auto& other) { return are_equal(distinct_[other.second], words); });
+        if (found != end) {
+            of_query_.push_back(found->second);
+            continue;
+        }
+        const auto number = static_cast<std::uint32_t>(distinct_.size());
+        number_of.emplace(hash, number);
+        distinct_.push_back(words);
+        of_query_.push_back(number);
+    }
+    sent_ = SentFilters(attributes, distinct_);
+    // Predicates are numbered as queries first name them, so a query with one that is not sent ends the first queries.
+    const auto unsent =
+        std::find_if(of_query_.begin(), of_query_.end(), [&](std::uint32_t number) { return number >= sent_.count(); });
+    of_query_.erase(unsent, of_query_.end());
+    choose_tables(attributes);
+}
+
+void DistinctFilters::choose_tables(const AttributeView& attributes)
+{
+    std::vector<bool> used(attributes.columns);
+    const std::span<const PredicateWords> predicates(distinct_.data(), sent_.count());
+    for (const PredicateWords& words : predicates)
+        for_each_column(words, [&](std::uint32_t column) { used[column] = true; });
+    std::vector<bool> has_table(attributes.columns);
+    for (std::uint32_t column = 0; column < attributes.columns && attributes.spans != nullptr; ++column) {
+        const CodeSpan& span = attributes.spans[column];
+        if (!used[column] || span.last - span.first >= most_table_codes || tables_.size() == most_tables) continue;
+        const std::uint32_t begin = entries();
+        tables_.push_back({span.first, column, static_cast<std::uint32_t>(span.last - span.first + 1), begin});
+        has_table[column] = true;
+    }
+    tested_.assign(groups(), 0);
+    for (std::uint32_t i = 0; i < predicates.size(); ++i) {
+        for_each_column(predicates[i], [&](std::uint32_t column) {
+            if (!has_table[column]) tested_[i / group_predicates] |= 1U << i % group_predicates;
+        });
+    }
+}
+
+std::uint64_t DistinctFilters::tested_count() const
+{
+    std::uint64_t count = 0;
+    for (const std::uint32_t bits : tested_) count += static_cast<std::uint64_t>(std::popcount(bits));
+    return count;
+}
+
+}  // namespace pgwarp::cuda::rows

@@ -95,7 +95,7 @@ public:
         loading_.stream().synchronize();
     }
 
-    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes() + attribute_bytes(); }
+    std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes() + filter_bytes(); }
     Residence residence() const override { return {context().device(), false, memory_bytes()}; }
     ResultKind result_kind() const override
     {
@@ -126,6 +126,7 @@ protected:
         rows.resident.full = vectors_.data();
         return rows;
     }
+    const ScoredRows* scored_rows() const override { return rows_.scored.halves.size() > 0 ? &rows_.scored : nullptr; }
     std::size_t row_count() const override { return count_; }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {

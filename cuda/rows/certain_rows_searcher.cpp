@@ -6,6 +6,7 @@
 #include "methods/device_wait.h"
 #include "methods/ordered_scan.h"
 #include "rows/passing_rows.h"
+#include "rows/passing_tiles.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -40,21 +41,73 @@ void CertainRowsSearcher::search_passing(const SearchBatch& batch, Results& resu
     search_some(batch, results, [&](const Tombstones* dead) { search_tested(batch, dead, results, pool); });
 }
 
+namespace
+{
+
+std::vector<PredicateWords> predicates_of(const SearchBatch& batch, const Round& round)
+{
+    std::vector<PredicateWords> predicates;
+    predicates.reserve(round.size());
+    for (std::size_t i = 0; i < round.size(); ++i) predicates.push_back(batch.filters[round.number(i)].predicate);
+    return predicates;
+}
+
+}  // namespace
+
+// The form by which tiles serve the batch; null where they don't, or take longer than a comparison of each query's
+// rows.
+const ScoredRows* CertainRowsSearcher::scores_for(const SearchBatch& batch, const CertainRows& rows) const
+{
+    double passing = 0;
+    for (const RowFilter& filter : batch.filters) passing += static_cast<double>(filter.passing);
+    const auto count = static_cast<std::uint32_t>(row_count());
+    const std::uint32_t width = rows.resident.dimensions;
+    const double pieces = pieces_nanoseconds(count, width, batch.count, passing / static_cast<double>(batch.count));
+    if (tiles_nanoseconds(count, width, batch.count) >= pieces) return nullptr;
+    const ScoredRows* const own = scored_rows();
+    return own != nullptr ? own : scores_.get(rows, count);
+}
+
 void CertainRowsSearcher::search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results,
                                         ThreadPool& pool) const
 {
     CertainRows rows = certain_rows().value();
     if (dead != nullptr) rows.dead = dead->words.data();
     const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
+    const ScoredRows* const scored = scores_for(batch, rows);
+    if (scored == nullptr) return search_pieces(batch, Round(batch), rows, k, results, pool);
+    std::vector<std::uint32_t> unproved = search_tiles(batch, rows, *scored, k, results, pool).unanswered;
+    if (!unproved.empty()) search_pieces(batch, Round(batch, std::move(unproved)), rows, k, results, pool);
+}
+
+Unfinished CertainRowsSearcher::search_tiles(const SearchBatch& batch, const CertainRows& rows,
+                                             const ScoredRows& scored, std::uint32_t k, Results& results,
+                                             ThreadPool& pool) const
+{
+    const Round round(batch);
     const AttributeView attributes = attributes_of(batch);
-    std::vector<PredicateWords> predicates;
-    for (const RowFilter& filter : batch.filters) predicates.push_back(filter.predicate);
+    const std::vector<PredicateWords> predicates = predicates_of(batch, round);
+    const TiledRows tiled{&scored, rows};
+    const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t room) {
+        return plan_passing_tiles(tiled, attributes, std::span(predicates).subspan(first, count), k, room);
+    };
+    const auto enqueue = [&](const TilesPlan& plan, const Chunk& chunk) {
+        enqueue_passing_tiles(context(), tiled, plan, chunk, pool);
+    };
+    return search_round(batch, round, plan_of, enqueue, results, pool);
+}
+
+void CertainRowsSearcher::search_pieces(const SearchBatch& batch, const Round& round, const CertainRows& rows,
+                                        std::uint32_t k, Results& results, ThreadPool& pool) const
+{
+    const AttributeView attributes = attributes_of(batch);
+    const std::vector<PredicateWords> predicates = predicates_of(batch, round);
     const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t) {
         return plan_passing_rows(static_cast<std::uint32_t>(row_count()),
                                  SentFilters(attributes, std::span(predicates).subspan(first, count)), k);
     };
     const auto enqueue = [&](const PassingPlan& plan, const Chunk& chunk) { enqueue_passing_rows(rows, plan, chunk); };
-    search_round(batch, Round(batch), plan_of, enqueue, results, pool);
+    search_round(batch, round, plan_of, enqueue, results, pool);
 }
 
 void CertainRowsSearcher::search_one_by_one(const SearchBatch& batch, std::span<const RowList> lists,

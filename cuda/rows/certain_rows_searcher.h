@@ -8,6 +8,7 @@
 #include "methods/tested_rows.h"
 #include "rows/certain_rows.h"
 #include "rows/resident_attributes.h"
+#include "rows/resident_scores.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -23,7 +24,7 @@ public:
 protected:
     // As DeviceSearcher's.
     CertainRowsSearcher(Context& context, std::size_t dimensions, const char* name)
-        : DeviceSearcher(context, dimensions, name), attributes_(context)
+        : DeviceSearcher(context, dimensions, name), attributes_(context), scores_(context)
     {
     }
 
@@ -37,14 +38,23 @@ protected:
     {
         return attributes_.get(batch.filters[0], row_count());
     }
-    std::uint64_t attribute_bytes() const { return attributes_.bytes(); }
+    // The rows as tiles score them, where the searcher has them for its own searches.
+    virtual const ScoredRows* scored_rows() const { return nullptr; }
+    // Of what is made when searches with filters first ask for it.
+    std::uint64_t filter_bytes() const { return attributes_.bytes() + scores_.bytes(); }
 
 private:
+    const ScoredRows* scores_for(const SearchBatch& batch, const CertainRows& rows) const;
     void search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results, ThreadPool& pool) const;
+    Unfinished search_tiles(const SearchBatch& batch, const CertainRows& rows, const ScoredRows& scored,
+                            std::uint32_t k, Results& results, ThreadPool& pool) const;
+    void search_pieces(const SearchBatch& batch, const Round& round, const CertainRows& rows, std::uint32_t k,
+                       Results& results, ThreadPool& pool) const;
     void search_one_by_one(const SearchBatch& batch, std::span<const RowList> lists, const RowCursor& after,
                            const CertainRows& rows, Results& results, ThreadPool& pool) const;
 
     mutable ResidentAttributes attributes_;
+    mutable ResidentScores scores_;
 };
 
 }  // namespace pgwarp::cuda::rows

@@ -50,7 +50,7 @@ protected:
     // The bitmap of dead rows as kernels read it; null where none is dead.
     virtual const std::uint32_t* bits_of(const Tombstones* dead) const = 0;
 
-    std::uint64_t device_bytes() const { return mirror_.device_bytes() + attribute_bytes(); }
+    std::uint64_t device_bytes() const { return mirror_.device_bytes() + filter_bytes(); }
     std::size_t row_count() const final { return mirror_.rows(); }
     std::size_t remote_row_bytes() const final { return mirror_.remote_row_bytes(); }
     void continue_query(const SearchBatch& one, const RowResult& after, const Tombstones* dead, Results& answer,

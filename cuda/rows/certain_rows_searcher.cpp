@@ -17,6 +17,15 @@ bool CertainRowsSearcher::compares_certain_rows() const
     return rows.has_value() && serves_certain_rows(context(), rows->resident);
 }
 
+double CertainRowsSearcher::shared_cost(std::size_t queries) const
+{
+    constexpr double operations = 20;  // in a nanosecond
+    // Others have no form of scores, or make it when they first search by it.
+    if (scored_rows() == nullptr) return TestsAllRows::shared_cost(queries);
+    const double all = tiles_nanoseconds(row_count(), static_cast<std::uint32_t>(dimensions()), queries);
+    return operations * all / static_cast<double>(queries);
+}
+
 void CertainRowsSearcher::search_lists(const SearchBatch& batch, std::span<const RowList> lists, const RowResult& after,
                                        const Tombstones* dead, Results& results, ThreadPool& pool) const
 {

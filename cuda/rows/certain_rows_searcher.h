@@ -18,6 +18,7 @@ class CertainRowsSearcher : public DeviceSearcher, public TestsAllRows
 public:
     bool compares_certain_rows() const final;
     bool tests_all_rows(std::uint32_t k) const final { return k <= most_compared_k && compares_certain_rows(); }
+    double shared_cost(std::size_t queries) const final;
     void search_passing(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
                         ThreadPool& pool) const final;
 

@@ -37,12 +37,12 @@ bool may_find_few(const SearchBatch& batch)
 }
 
 WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
-                  std::size_t queries)
+                  Companions queries)
 {
     const Searcher& searcher = mirror.searcher();
     const double all = static_cast<double>(mirror.rows());
     const auto passing = static_cast<double>(count.rows);
-    const std::size_t sharing = searcher.finds_all() ? queries : 1;
+    const std::size_t sharing = searcher.finds_all() ? queries.with_predicate : 1;
     const double marked =
         mark_cost * all * static_cast<double>(std::max<std::size_t>(terms, 1)) / static_cast<double>(sharing);
     double compare = passing * (2 * mirror.row_values() + gather_cost);
@@ -50,6 +50,7 @@ WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t term
     const auto* const tester = dynamic_cast<const TestsAllRows*>(&searcher);
     const bool by_device = terms > 0 && searcher.finds_all() && tester != nullptr && tester->tests_all_rows(query.k);
     if (by_device) compare /= device_speed;
+    if (by_device && is_tested(mirror, count)) compare = std::min(compare, tester->shared_cost(queries.all));
     if (!searcher.compares_certain_rows()) {
         compare += marked;
     } else if (terms > 1 && !(by_device && is_tested(mirror, count))) {
@@ -71,7 +72,7 @@ bool may_miss(const Mirror& mirror, bool named)
 }
 
 bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
-                 std::size_t queries)
+                 Companions queries)
 {
     if (count.rows <= query.k) return true;
     const double rate = static_cast<double>(count.rows) / static_cast<double>(mirror.rows());

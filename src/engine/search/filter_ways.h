@@ -19,14 +19,20 @@ struct WayCosts {
     double search;
 };
 
-// terms: of the predicate; 0: the rows are named by a bitmap of addresses. query: a batch of one. queries: with that
-// predicate, which share a bitmap. Only where both ways give the same rows may the choice depend on them.
+// Queries of a batch: those with the predicate, which share a bitmap, and all, whose tests may share work. Only where
+// both ways give the same rows may the choice depend on them.
+struct Companions {
+    std::size_t with_predicate = 1;
+    std::size_t all = 1;
+};
+
+// terms: of the predicate; 0: the rows are named by a bitmap of addresses. query: a batch of one.
 WayCosts costs_of(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
-                  std::size_t queries = 1);
+                  Companions queries = {});
 
 // Whether the rows that pass are compared: the way that costs less.
 bool is_compared(const Mirror& mirror, const PassCount& count, std::size_t terms, const SearchBatch& query,
-                 std::size_t queries = 1);
+                 Companions queries = {});
 
 // Whether so many rows pass that tests of all rows on a device take less time than a list.
 bool is_tested(const Mirror& mirror, const PassCount& count);

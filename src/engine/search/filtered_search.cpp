@@ -111,7 +111,7 @@ void FilteredSearch::search(std::uint32_t k, std::int64_t effort, Results& resul
     for (Group& group : groups_) {
         const bool compared =
             !group.takes_all() && !searches_all &&
-            is_compared(mirror_, group.count, group.terms(), first_query(batch), group.queries.size());
+            is_compared(mirror_, group.count, group.terms(), first_query(batch), {group.queries.size(), batch.count});
         if (compared) {
             tasks.push_back({&group, group.queries});
         } else {

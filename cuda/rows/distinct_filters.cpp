@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "protocol/predicate_hash.h"
 #include "protocol/predicates.h"
 
 namespace pgwarp::cuda::rows
@@ -11,17 +12,6 @@ namespace pgwarp::cuda::rows
 
 namespace
 {
-
-// Of the words at both ends: those of long predicates are compared where these agree.
-std::uint64_t hash_of(PredicateWords words)
-{
-    constexpr std::size_t read = 8;
-    std::uint64_t hash = words.size();
-    const auto add = [&](std::uint64_t word) { hash = std::rotl(hash ^ word, 23) * 0x9E3779B97F4A7C15U; };
-    for (std::size_t i = 0; i < std::min(read, words.size()); ++i) add(words[i]);
-    for (std::size_t i = 0; i < std::min(read, words.size()); ++i) add(words[words.size() - 1 - i]);
-    return hash;
-}
 
 bool are_equal(PredicateWords a, PredicateWords b)
 {
@@ -44,7 +34,7 @@ DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<cons
     std::unordered_multimap<std::uint64_t, std::uint32_t> number_of;
     of_query_.reserve(queries.size());
     for (const PredicateWords& words : queries) {
-        const std::uint64_t hash = hash_of(words);
+        const std::uint64_t hash = predicate_hash(words);
         const auto [begin, end] = number_of.equal_range(hash);
         const auto found =
             std::find_if(begin, end, [&](const auto& other) { return are_equal(distinct_[other.second], words); });

@@ -2,11 +2,11 @@
 #include "engine/search/filtered_search.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 
 #include "engine/search/filter_ways.h"
 #include "engine/search/picked_queries.h"
+#include "protocol/predicate_hash.h"
 #include "protocol/similarity.h"
 
 namespace pgwarp
@@ -23,10 +23,18 @@ constexpr std::int64_t near_effort = 4;  // a part of the effort
 
 constexpr std::size_t filtered_delta_grain = 4;  // queries whose delta rows a thread compares at a time
 
-std::string_view key_of(std::span<const std::uint64_t> predicate)
-{
-    return {reinterpret_cast<const char*>(predicate.data()), predicate.size_bytes()};
-}
+using PredicateKey = std::span<const std::uint64_t>;
+
+struct PredicateHash {
+    std::size_t operator()(PredicateKey key) const { return predicate_hash(key); }
+};
+
+struct EqualPredicates {
+    bool operator()(PredicateKey a, PredicateKey b) const
+    {
+        return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
+    }
+};
 
 SearchBatch first_query(const SearchBatch& batch)
 {
@@ -46,10 +54,9 @@ FilteredSearch::FilteredSearch(Mirror& mirror, const MirrorSnapshot& snapshot, c
 
 void FilteredSearch::make_groups(const QueryPredicates& predicates)
 {
-    std::unordered_map<std::string_view, std::uint32_t> numbers;
+    std::unordered_map<PredicateKey, std::uint32_t, PredicateHash, EqualPredicates> numbers;
     for (std::uint32_t q = 0; q < batch_.count; ++q) {
-        const auto [number, added] =
-            numbers.try_emplace(key_of(predicates.of(q)), static_cast<std::uint32_t>(groups_.size()));
+        const auto [number, added] = numbers.try_emplace(predicates.of(q), static_cast<std::uint32_t>(groups_.size()));
         if (added) groups_.emplace_back().predicate = predicates.of(q);
         groups_[number->second].queries.push_back(q);
         group_of_.push_back(number->second);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "engine/search/filter_ways.h"
 #include "filtered_kinds.h"
 #include "forwarding_searcher.h"
 #include "methods/tested_rows.h"
@@ -60,12 +61,13 @@ private:
     std::size_t rows_;
 };
 
+template <class Searching>
 std::unique_ptr<Searcher> make_testing(const IndexShape& shape, const ParameterList& options,
                                        std::span<const ArrayShape> arrays)
 {
     std::size_t rows = 0;
     for (const ArrayShape& array : arrays) rows = std::max<std::size_t>(rows, array.rows);
-    return std::make_unique<TestingSearcher>(find_method(shape.method)->make_searcher(shape, options, arrays), rows);
+    return std::make_unique<Searching>(find_method(shape.method)->make_searcher(shape, options, arrays), rows);
 }
 
 class TestedRows : public FilteredSearchTest
@@ -73,7 +75,7 @@ class TestedRows : public FilteredSearchTest
 protected:
     TestedRows() : method_(*find_method(GetParam().method))
     {
-        method_.make_searcher = &make_testing;
+        method_.make_searcher = &make_testing<TestingSearcher>;
         tested = 0;
     }
 
@@ -102,6 +104,39 @@ TEST_P(TestedRows, AreTheSameInEveryBatch)
 TEST_P(TestedRows, GoOnToTheLastRow)
 {
     expect_every_row(&method_);
+}
+
+// One that finds all rows in any way, and whose tests share work.
+class SharingSearcher : public TestingSearcher
+{
+public:
+    using TestingSearcher::TestingSearcher;
+    bool finds_all() const override { return true; }
+    double filtered_cost(const SearchBatch&, double) const override { return 1000; }
+    double shared_cost(std::size_t queries) const override { return 2e5 / static_cast<double>(queries); }
+};
+
+// A bitmap for the queries of one predicate costs less than a comparison for each, but not than one for all together.
+TEST(SharedTests, CostLessInLargeBatches)
+{
+    constexpr std::size_t rows = 2000;
+    MethodFactory method = *find_method(Method::exact);
+    method.make_searcher = &make_testing<SharingSearcher>;
+    const OwnedRows all = vectors(rows, 1);
+    const IndexShape shape =
+        shape_with_attributes(Method::exact, ElementType::float32, Metric::l2, filtered_dimensions, 1);
+    const Filtered index(shape, all.view(), std::vector<std::uint64_t>(rows), rows, {}, &method);
+    SearchBatch query;
+    query.count = 1;
+    query.k = 10;
+    PassCount count;
+    count.rows = count.listed = rows / 2;
+    EXPECT_TRUE(is_compared(*index.mirror, count, 1, query, {1, 1}));
+    EXPECT_FALSE(is_compared(*index.mirror, count, 1, query, {100, 100}));
+    EXPECT_TRUE(is_compared(*index.mirror, count, 1, query, {100, 1000}));
+    // Few rows that pass are listed, and lists share nothing.
+    count.listed = rows / 40;
+    EXPECT_FALSE(is_compared(*index.mirror, count, 1, query, {100, 1000}));
 }
 
 std::vector<FilteredKind> tested_kinds()

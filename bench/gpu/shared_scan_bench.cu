@@ -253,7 +253,7 @@ private:
         for (std::size_t first = 0; first < predicates_.size();) {
             const double begin = now();
             const rows::TilesPlan plan = rows::plan_passing_tiles(
-                tiled_, attributes_, std::span(predicates_).subspan(first), options_.k, options_.room);
+                tiled_, attributes_, std::span(predicates_).subspan(first), options_.k, options_.room, pool_);
             const Chunk chunk = begin_chunk(plan, queries + first * options_.dimensions);
             check(cudaEventRecord(events[0], lease_), "timing");
             rows::enqueue_passing_tiles(context_, tiled_, plan, chunk, pool_, [&](rows::TilesStep step) {

@@ -506,7 +506,8 @@ bool warp_groups_available(Context& context, std::uint32_t padded_dimensions)
 
 void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream_t stream)
 {
-    constexpr double launch_products = 0.45e12;  // multiply-adds that take less than 2 ms
+    // Multiply-adds that take less than 2 ms: by an estimate where masks are read.
+    const double launch_products = job.masks.words != nullptr ? 0.2e12 : 0.45e12;
     const std::uint32_t dimensions = job.rows->padded_dimensions;
     const bool resident = dimensions <= resident_dimensions;
     const CUtensorMap query_map = map_of(job.queries.halves, job.queries.padded, dimensions);

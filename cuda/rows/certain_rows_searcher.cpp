@@ -98,7 +98,7 @@ Unfinished CertainRowsSearcher::search_tiles(const SearchBatch& batch, const Cer
     const std::vector<PredicateWords> predicates = predicates_of(batch, round);
     const TiledRows tiled{&scored, rows};
     const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t room) {
-        return plan_passing_tiles(tiled, attributes, std::span(predicates).subspan(first, count), k, room);
+        return plan_passing_tiles(tiled, attributes, std::span(predicates).subspan(first, count), k, room, pool);
     };
     const auto enqueue = [&](const TilesPlan& plan, const Chunk& chunk) {
         enqueue_passing_tiles(context(), tiled, plan, chunk, pool);

@@ -29,12 +29,21 @@ void for_each_column(PredicateWords words, const Use& use)
 
 }  // namespace
 
-DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<const PredicateWords> queries)
+DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<const PredicateWords> queries,
+                                 ThreadPool& pool)
 {
     std::unordered_multimap<std::uint64_t, std::uint32_t> number_of;
+    number_of.reserve(queries.size());
     of_query_.reserve(queries.size());
-    for (const PredicateWords& words : queries) {
-        const std::uint64_t hash = predicate_hash(words);
+    // Most of the time goes by until the first words of each are read.
+    constexpr std::size_t of_task = 256;
+    std::vector<std::uint64_t> hashes(queries.size());
+    pool.parallel_for(queries.size(), of_task, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) hashes[i] = predicate_hash(queries[i]);
+    });
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const PredicateWords& words = queries[i];
+        const std::uint64_t hash = hashes[i];
         const auto [begin, end] = number_of.equal_range(hash);
         const auto found =
             std::find_if(begin, end, [&](const auto& other) { return are_equal(distinct_[other.second], words); });

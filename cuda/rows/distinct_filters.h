@@ -29,7 +29,8 @@ public:
     DistinctFilters() = default;
     // Of the first queries: of as many as SentFilters takes predicates for, at least one. The predicates' memory
     // outlives this.
-    DistinctFilters(const AttributeView& attributes, std::span<const PredicateWords> queries);
+    DistinctFilters(const AttributeView& attributes, std::span<const PredicateWords> queries,
+                    ThreadPool& pool = caller_alone());
     // `sent` reads the predicates of this.
     DistinctFilters(const DistinctFilters&) = delete;
     DistinctFilters& operator=(const DistinctFilters&) = delete;

@@ -156,14 +156,15 @@ std::uint32_t compared_groups(std::uint32_t k)
 }
 
 TilesPlan plan_passing_tiles(const TiledRows& rows, const AttributeView& attributes,
-                             std::span<const PredicateWords> predicates, std::uint32_t k, std::size_t room)
+                             std::span<const PredicateWords> predicates, std::uint32_t k, std::size_t room,
+                             ThreadPool& pool)
 {
     TilesPlan plan;
     plan.k = k;
     plan.groups = compared_groups(k);
     plan.attributes = attributes;
     const std::uint32_t count = queries_of_chunk(rows, predicates.size(), k, room);
-    plan.filters = std::make_shared<const DistinctFilters>(attributes, predicates.first(count));
+    plan.filters = std::make_shared<const DistinctFilters>(attributes, predicates.first(count), pool);
     plan.count = static_cast<std::uint32_t>(plan.filters->of_query().size());
     plan.slots = round_up(plan.count, slot_multiple);
     plan.host_workspace = carved_bytes([&](Carver& memory) { lay_out(memory, rows, plan, true); });

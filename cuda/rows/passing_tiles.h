@@ -44,7 +44,8 @@ std::uint32_t compared_groups(std::uint32_t k);
 // predicates: of the queries; k: at most most_compared_k; room: bytes of device memory. The predicates' memory outlives
 // the plan.
 TilesPlan plan_passing_tiles(const TiledRows& rows, const AttributeView& attributes,
-                             std::span<const PredicateWords> predicates, std::uint32_t k, std::size_t room);
+                             std::span<const PredicateWords> predicates, std::uint32_t k, std::size_t room,
+                             ThreadPool& pool);
 // step_end: called when the launches of a step are enqueued; may be empty.
 void enqueue_passing_tiles(Context& context, const TiledRows& rows, const TilesPlan& plan, const Chunk& chunk,
                            ThreadPool& pool, const StepEnd& step_end = {});

@@ -149,7 +149,7 @@ private:
         const DeviceArray<std::uint64_t> words = sent(dead, lease_);
         tiled.compared.dead = dead.empty() ? nullptr : words.data();
         const rows::AttributeView attributes{device_codes_.data(), columns, spans_.data()};
-        const rows::TilesPlan plan = rows::plan_passing_tiles(tiled, attributes, predicates, k, room);
+        const rows::TilesPlan plan = rows::plan_passing_tiles(tiled, attributes, predicates, k, room, pool_);
         ASSERT_GT(plan.count, 0U);
         ASSERT_LE(plan.count, predicates.size());
         MemoryPool& pool = shared_context().pool();

@@ -1,8 +1,12 @@
 // Rows that pass predicates: counts, lists and bitmaps against tests of every row; predicates of many queries.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
+#include <string>
 
+#include "engine/filter/column_order.h"
 #include "engine/filter/filter_index.h"
 #include "engine/filter/query_predicates.h"
 #include "predicate_fixture.h"
@@ -140,6 +144,49 @@ TEST_F(Filters, ThreadsShareOrders)
         right += index.failing(predicate, {}, 0, pool)->live == truth ? 1 : 0;
     });
     EXPECT_EQ(right, 32);
+}
+
+// Codes near each other, few far ones, and many far ones: the order finds each kind in a way of its own.
+TEST(ColumnOrder, RowsOfRanges)
+{
+    constexpr std::uint64_t most = ~std::uint64_t{0};
+    ThreadPool pool(2);
+    std::mt19937_64 random(4);
+    const auto expect_right = [&](const std::vector<std::uint64_t>& codes, const std::string& kind) {
+        SCOPED_TRACE(kind);
+        const ColumnOrder order(codes, 1, 0, pool);
+        std::vector<std::uint64_t> ends = {0, 1, most - 1, most};
+        for (int i = 0; i < 40; ++i) {
+            const std::uint64_t code = codes.empty() ? random() : codes[random() % codes.size()];
+            ends.insert(ends.end(), {code, code + 1, code - 1});
+        }
+        for (int i = 0; i < 2000; ++i) {
+            const std::uint64_t a = ends[random() % ends.size()];
+            const std::uint64_t b = ends[random() % ends.size()];
+            const CodeRange range{std::min(a, b), std::max(a, b)};
+            std::vector<std::pair<std::uint64_t, std::uint32_t>> right;
+            for (std::uint32_t row = 0; row < codes.size(); ++row)
+                if (range.first <= codes[row] && codes[row] <= range.last) right.emplace_back(codes[row], row);
+            std::sort(right.begin(), right.end());
+            const auto found = order.rows_of(range);
+            ASSERT_EQ(found.size(), right.size()) << range.first << " to " << range.last;
+            for (std::size_t at = 0; at < right.size(); ++at) ASSERT_EQ(found[at], right[at].second);
+        }
+    };
+    const auto made = [&](std::size_t count, const auto& code) {
+        std::vector<std::uint64_t> codes;
+        for (std::size_t i = 0; i < count; ++i) codes.push_back(code());
+        return codes;
+    };
+    for (const std::uint64_t least : {std::uint64_t{0}, std::uint64_t{1} << 63, most - 999}) {
+        expect_right(made(3000, [&] { return least + random() % 1000; }), "near");
+        expect_right(made(3000, [&] { return least + random() % 10 * 111; }), "near, with gaps");
+        expect_right(made(3000, [&] { return least / 2 + random() % 3 * (most / 7); }), "few, and far");
+        expect_right(made(3000, [&] { return least ^ (random() >> 1); }), "many, and far");
+        expect_right(made(1, [&] { return least; }), "one");
+    }
+    expect_right({0, most, 0, most, 7}, "both ends");
+    expect_right({}, "none");
 }
 
 TEST(QueryPredicates, AreJoinedQueryByQuery)

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/filter/coded_rows.h"
-
 namespace pgwarp
 {
 
@@ -12,6 +10,7 @@ namespace
 {
 
 constexpr std::size_t sample_step = 64;
+constexpr std::uint64_t most_near_codes = 1U << 16;
 
 }  // namespace
 
@@ -25,6 +24,7 @@ ColumnOrder::ColumnOrder(std::span<const std::uint64_t> attributes, std::size_t 
     sort_rows(coded, pool);
     rows_.reserve(coded.size());
     for (const CodedRow& one : coded) rows_.push_back(one.row);
+    if (place_codes(coded)) return;
     std::size_t distinct = 0;
     for (std::size_t i = 0; i < coded.size(); ++i) distinct += i == 0 || coded[i - 1].code < coded[i].code ? 1 : 0;
     samples_all_ = distinct <= coded.size() / sample_step;
@@ -36,9 +36,30 @@ ColumnOrder::ColumnOrder(std::span<const std::uint64_t> attributes, std::size_t 
     }
 }
 
+// Makes place_of_ where it is short, also beside the rows.
+bool ColumnOrder::place_codes(std::span<const CodedRow> coded)
+{
+    if (coded.empty()) return false;
+    const std::uint64_t span = coded.back().code - coded.front().code;
+    if (span >= std::min<std::uint64_t>(most_near_codes, coded.size() + sample_step)) return false;
+    first_code_ = coded.front().code;
+    place_of_.reserve(span + 2);
+    for (std::size_t place = 0; place < coded.size(); ++place) {
+        while (place_of_.size() <= coded[place].code - first_code_)
+            place_of_.push_back(static_cast<std::uint32_t>(place));
+    }
+    place_of_.push_back(static_cast<std::uint32_t>(coded.size()));
+    return true;
+}
+
 // The first place whose code is above the given one, or not below it where equal_too.
 std::size_t ColumnOrder::first_above(std::uint64_t code, bool equal_too) const
 {
+    if (!place_of_.empty()) {
+        if (code < first_code_) return 0;
+        const std::uint64_t number = code - first_code_;
+        return number < place_of_.size() - 1 ? place_of_[number + (equal_too ? 0 : 1)] : rows_.size();
+    }
     const auto is_before = [&](std::uint64_t other) { return equal_too ? other < code : other <= code; };
     const auto sample = std::partition_point(samples_.begin(), samples_.end(), is_before);
     const auto number = static_cast<std::size_t>(sample - samples_.begin());
@@ -73,7 +94,8 @@ std::uint64_t ColumnOrder::count(const PredicateTerm& term) const
 
 std::uint64_t ColumnOrder::memory_bytes() const
 {
-    return (rows_.size() + places_.size()) * sizeof(std::uint32_t) + samples_.size() * sizeof(std::uint64_t);
+    return (rows_.size() + places_.size() + place_of_.size()) * sizeof(std::uint32_t) +
+           samples_.size() * sizeof(std::uint64_t);
 }
 
 }  // namespace pgwarp

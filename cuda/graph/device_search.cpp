@@ -118,7 +118,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 }
 
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead,
-                    TraversalCounts* work)
+                    TraversalCounts* work, ThreadPool& pool)
 {
     Carver carver(chunk.workspace);
     const Workspace space = carve(carver, mirror, plan);
@@ -128,7 +128,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     const GraphView& view = mirror.view();
     const bool filtered = plan.filters.count() > 0;
     if (filtered) {
-        plan.filters.write(chunk.host_workspace);
+        plan.filters.write(chunk.host_workspace, pool);
         send_written(chunk, plan.host_workspace);
     }
     const bool routed = plan.shape.offered > 0;

@@ -33,9 +33,9 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 
 // Enqueues the search of a chunk by its plan. A single query in chunk.given may travel with the launch, which is faster
 // than a read over the bus. dead: one bit for each row, or null. found[q]: number of rows ranked, at least the number
-// of answers. work: [count] on the device, or null. Throws CudaError.
+// of answers. work: [count] on the device, or null. pool: writes the predicates. Throws CudaError.
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead,
-                    TraversalCounts* work);
+                    TraversalCounts* work, ThreadPool& pool = caller_alone());
 
 // Returns the workspace of a continuation.
 std::size_t continuation_bytes(const Mirror& mirror);

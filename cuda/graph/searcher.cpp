@@ -187,7 +187,7 @@ void GraphSearcher::search_filtered(const SearchBatch& batch, const Round& round
                            rows::SentFilters(attributes, std::span(predicates).subspan(first, count)));
     };
     const auto enqueue = [&](const SearchPlan& plan, const Chunk& chunk) {
-        enqueue_search(mirror_, plan, chunk, dead, nullptr);
+        enqueue_search(mirror_, plan, chunk, dead, nullptr, pool);
     };
     search_round(batch, round, plan_of, enqueue, results, pool);
 }

@@ -115,7 +115,9 @@ void CertainRowsSearcher::search_pieces(const SearchBatch& batch, const Round& r
         return plan_passing_rows(static_cast<std::uint32_t>(row_count()),
                                  SentFilters(attributes, std::span(predicates).subspan(first, count)), k);
     };
-    const auto enqueue = [&](const PassingPlan& plan, const Chunk& chunk) { enqueue_passing_rows(rows, plan, chunk); };
+    const auto enqueue = [&](const PassingPlan& plan, const Chunk& chunk) {
+        enqueue_passing_rows(rows, plan, chunk, pool);
+    };
     search_round(batch, round, plan_of, enqueue, results, pool);
 }
 

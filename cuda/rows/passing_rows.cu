@@ -70,9 +70,9 @@ PassingPlan plan_passing_rows(std::uint32_t rows, SentFilters filters, std::uint
     return plan;
 }
 
-void enqueue_passing_rows(const CertainRows& rows, const PassingPlan& plan, const Chunk& chunk)
+void enqueue_passing_rows(const CertainRows& rows, const PassingPlan& plan, const Chunk& chunk, ThreadPool& pool)
 {
-    plan.filters.write(chunk.host_workspace);
+    plan.filters.write(chunk.host_workspace, pool);
     send_written(chunk, plan.host_workspace);
     Carver memory(chunk.workspace);
     const Space space = lay_out(memory, plan);

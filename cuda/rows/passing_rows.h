@@ -18,6 +18,7 @@ struct PassingPlan : ChunkPlan {
 
 // filters: of the queries; k: at most most_compared_k.
 PassingPlan plan_passing_rows(std::uint32_t rows, SentFilters filters, std::uint32_t k);
-void enqueue_passing_rows(const CertainRows& rows, const PassingPlan& plan, const Chunk& chunk);
+void enqueue_passing_rows(const CertainRows& rows, const PassingPlan& plan, const Chunk& chunk,
+                          ThreadPool& pool = caller_alone());
 
 }  // namespace pgwarp::cuda::rows

@@ -19,12 +19,12 @@ bool are_equal(PredicateWords a, PredicateWords b)
 }
 
 template <class Use>
-void for_each_column(PredicateWords words, const Use& use)
+void for_each_term(PredicateWords words, const Use& use)
 {
     if (words.empty()) return;
     PredicateTerms terms(words);
     PredicateTerm term;
-    while (terms.next(&term)) use(term.column);
+    while (terms.next(&term)) use(term);
 }
 
 }  // namespace
@@ -61,15 +61,16 @@ DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<cons
     const auto unsent =
         std::find_if(of_query_.begin(), of_query_.end(), [&](std::uint32_t number) { return number >= sent_.count(); });
     of_query_.erase(unsent, of_query_.end());
-    choose_tables(attributes);
+    sort_terms(choose_tables(attributes));
 }
 
-void DistinctFilters::choose_tables(const AttributeView& attributes)
+// Returns which columns have one.
+std::vector<bool> DistinctFilters::choose_tables(const AttributeView& attributes)
 {
     std::vector<bool> used(attributes.columns);
     const std::span<const PredicateWords> predicates(distinct_.data(), sent_.count());
     for (const PredicateWords& words : predicates)
-        for_each_column(words, [&](std::uint32_t column) { used[column] = true; });
+        for_each_term(words, [&](const PredicateTerm& term) { used[term.column] = true; });
     std::vector<bool> has_table(attributes.columns);
     for (std::uint32_t column = 0; column < attributes.columns && attributes.spans != nullptr; ++column) {
         const CodeSpan& span = attributes.spans[column];
@@ -78,11 +79,30 @@ void DistinctFilters::choose_tables(const AttributeView& attributes)
         tables_.push_back({span.first, column, static_cast<std::uint32_t>(span.last - span.first + 1), begin});
         has_table[column] = true;
     }
+    return has_table;
+}
+
+void DistinctFilters::sort_terms(const std::vector<bool>& has_table)
+{
+    ranged_.assign(groups(), 0);
     tested_.assign(groups(), 0);
-    for (std::uint32_t i = 0; i < predicates.size(); ++i) {
-        for_each_column(predicates[i], [&](std::uint32_t column) {
-            if (!has_table[column]) tested_[i / group_predicates] |= 1U << i % group_predicates;
+    ranges_.assign(count(), RangeTerm{});
+    for (std::uint32_t i = 0; i < count(); ++i) {
+        PredicateTerm other;
+        std::size_t others = 0;
+        for_each_term(distinct_[i], [&](const PredicateTerm& term) {
+            if (has_table[term.column]) return;
+            other = term;
+            ++others;
         });
+        if (others == 0) continue;
+        const std::uint32_t bit = 1U << i % group_predicates;
+        if (others > 1 || other.range_count() != 1) {
+            tested_[i / group_predicates] |= bit;
+            continue;
+        }
+        ranged_[i / group_predicates] |= bit;
+        ranges_[i] = {other.range(0).first, other.range(0).last, other.column};
     }
 }
 

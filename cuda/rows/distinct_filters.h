@@ -23,6 +23,13 @@ struct CodeTable {
     std::uint32_t begin;
 };
 
+// The only term of a predicate on a column without a table: one range.
+struct RangeTerm {
+    std::uint64_t first;
+    std::uint64_t last;
+    std::uint32_t column;
+};
+
 class DistinctFilters
 {
 public:
@@ -42,18 +49,24 @@ public:
     std::span<const CodeTable> tables() const { return tables_; }
     // Entries of all tables of a group.
     std::uint32_t entries() const { return tables_.empty() ? 0 : tables_.back().begin + tables_.back().entries; }
-    // [groups]: the predicates with terms on columns without a table.
+    // [groups]: the predicates that have a range term, and those with other terms on columns without a table.
+    std::span<const std::uint32_t> ranged() const { return ranged_; }
     std::span<const std::uint32_t> tested() const { return tested_; }
+    // [count]
+    std::span<const RangeTerm> ranges() const { return ranges_; }
     std::uint64_t tested_count() const;
 
 private:
-    void choose_tables(const AttributeView& attributes);
+    std::vector<bool> choose_tables(const AttributeView& attributes);
+    void sort_terms(const std::vector<bool>& has_table);
 
     std::vector<PredicateWords> distinct_;
     std::vector<std::uint32_t> of_query_;
     SentFilters sent_;
     std::vector<CodeTable> tables_;
+    std::vector<std::uint32_t> ranged_;
     std::vector<std::uint32_t> tested_;
+    std::vector<RangeTerm> ranges_;
 };
 
 }  // namespace pgwarp::cuda::rows

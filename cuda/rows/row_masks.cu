@@ -22,7 +22,6 @@ struct MaskJob {
     std::uint32_t columns;
     FilterView filters;  // `begins`: of distinct predicates
     std::uint32_t predicates;
-    const std::uint32_t* tested;
     CodeTable tables[most_tables];
     std::uint32_t table_count;
     std::uint32_t entries;
@@ -79,23 +78,51 @@ __device__ std::uint32_t transposed(std::uint32_t word)
     return word;
 }
 
-// The predicates of a row that it passes, of a group's first `count`.
-__device__ std::uint32_t answers_of(const MaskJob& job, std::uint32_t group, std::uint32_t valid, std::uint32_t tested,
-                                    std::uint32_t word)
+// A group of predicates; `valid` are those that there are.
+struct PredicateGroup {
+    std::uint32_t number;
+    std::uint32_t valid;
+    std::uint32_t ranged;
+    std::uint32_t tested;
+};
+
+// The predicates of `passed` whose range terms contain the row's codes. All lanes call.
+__device__ std::uint32_t within_ranges(const MaskJob& job, const PredicateGroup& group, std::uint32_t row,
+                                       std::uint32_t passed)
+{
+    const std::uint64_t* own = job.attributes + std::size_t{row} * job.columns;
+    const RangeTerm* ranges = job.space.ranges + std::size_t{group.number} * group_predicates;
+    std::uint32_t column = ~0U;
+    std::uint64_t code = 0;
+    for (std::uint32_t left = group.ranged; left != 0; left &= left - 1) {
+        const int i = __ffs(static_cast<int>(left)) - 1;
+        const RangeTerm range = ranges[i];
+        if (range.column != column) {
+            column = range.column;
+            code = own[column];
+        }
+        if (code < range.first || code > range.last) passed &= ~(1U << i);
+    }
+    return passed;
+}
+
+// The predicates of a group that the calling lane's row of a word passes. All lanes call.
+__device__ std::uint32_t answers_of(const MaskJob& job, const PredicateGroup& group, std::uint32_t word)
 {
     const std::uint32_t lane = threadIdx.x % 32;
     const std::size_t place = std::size_t{word} * 32 + lane;
-    const std::uint32_t* tables = job.space.answers + std::size_t{group} * job.entries;
-    std::uint32_t passed = ((job.space.live[word] >> lane) & 1U) != 0 ? valid : 0;
+    const std::uint32_t* tables = job.space.answers + std::size_t{group.number} * job.entries;
+    const bool live = ((job.space.live[word] >> lane) & 1U) != 0;
+    std::uint32_t passed = live ? group.valid : 0;
     for (std::uint32_t i = 0; i < job.table_count; ++i) {
         passed &= tables[job.tables[i].begin + job.space.codes[i * std::size_t{job.rows.padded_positions} + place]];
     }
-    std::uint32_t left = passed & tested;
-    if (left == 0) return passed;
-    const std::uint32_t row = job.rows.order.row_of(masked_position(word, lane));
-    for (; left != 0; left &= left - 1) {
+    if ((group.ranged | group.tested) == 0) return passed;
+    const std::uint32_t row = live ? job.rows.order.row_of(masked_position(word, lane)) : 0;
+    if (group.ranged != 0) passed = within_ranges(job, group, row, passed);
+    for (std::uint32_t left = passed & group.tested; left != 0; left &= left - 1) {
         const int i = __ffs(static_cast<int>(left)) - 1;
-        if (!job.filters.passes(group * group_predicates + i, row)) passed &= ~(1U << i);
+        if (!job.filters.passes(group.number * group_predicates + i, row)) passed &= ~(1U << i);
     }
     return passed;
 }
@@ -103,19 +130,19 @@ __device__ std::uint32_t answers_of(const MaskJob& job, std::uint32_t group, std
 // Tiles [begin, end) of the masks of a group, blockIdx.y. A warp makes the four words of a tile of each mask.
 __global__ __launch_bounds__(threads) void test_rows(const MaskJob job, std::uint32_t begin, std::uint32_t end)
 {
-    const std::uint32_t group = blockIdx.y;
     const std::uint32_t lane = threadIdx.x % 32;
-    const std::uint32_t count = min(group_predicates, job.predicates - group * group_predicates);
-    const std::uint32_t valid = count == 32 ? ~0U : (1U << count) - 1;
-    const std::uint32_t tested = job.tested[group];
-    const std::size_t own = std::size_t{group * group_predicates + min(lane, count - 1)} * job.rows.width();
+    const std::uint32_t first = blockIdx.y * group_predicates;
+    const std::uint32_t count = min(group_predicates, job.predicates - first);
+    const PredicateGroup group{blockIdx.y, count == 32 ? ~0U : (1U << count) - 1, job.space.ranged[blockIdx.y],
+                               job.space.tested[blockIdx.y]};
+    const std::size_t own = std::size_t{first + min(lane, count - 1)} * job.rows.width();
     for (std::uint32_t tile = begin + (blockIdx.x * threads + threadIdx.x) / 32; tile < end;
          tile += gridDim.x * (threads / 32)) {
         uint4 words;
-        words.x = transposed(answers_of(job, group, valid, tested, 4 * tile));
-        words.y = transposed(answers_of(job, group, valid, tested, 4 * tile + 1));
-        words.z = transposed(answers_of(job, group, valid, tested, 4 * tile + 2));
-        words.w = transposed(answers_of(job, group, valid, tested, 4 * tile + 3));
+        words.x = transposed(answers_of(job, group, 4 * tile));
+        words.y = transposed(answers_of(job, group, 4 * tile + 1));
+        words.z = transposed(answers_of(job, group, 4 * tile + 2));
+        words.w = transposed(answers_of(job, group, 4 * tile + 3));
         if (lane < count) *reinterpret_cast<uint4*>(job.space.words + own + 4 * tile) = words;
     }
 }
@@ -132,7 +159,9 @@ MaskSpace take_mask_space(Carver& memory, const DistinctFilters& filters, std::u
 {
     MaskSpace space{};
     space.filters = memory.take<std::byte>(filters.sent().bytes());
+    space.ranged = memory.take<std::uint32_t>(filters.groups());
     space.tested = memory.take<std::uint32_t>(filters.groups());
+    space.ranges = memory.take<RangeTerm>(filters.count());
     space.of_slot = memory.take<std::uint32_t>(slots);
     space.written = memory.used();
     if (sent_alone) return space;
@@ -147,7 +176,9 @@ MaskSpace take_mask_space(Carver& memory, const DistinctFilters& filters, std::u
 void write_masks(const DistinctFilters& filters, std::uint32_t slots, const MaskSpace& host, ThreadPool& pool)
 {
     filters.sent().write(host.filters, pool);
+    std::copy(filters.ranged().begin(), filters.ranged().end(), host.ranged);
     std::copy(filters.tested().begin(), filters.tested().end(), host.tested);
+    std::copy(filters.ranges().begin(), filters.ranges().end(), host.ranges);
     const auto of_query = filters.of_query();
     const std::size_t queries = std::min<std::size_t>(of_query.size(), slots);
     std::copy_n(of_query.begin(), queries, host.of_slot);
@@ -163,7 +194,6 @@ void make_masks(const MaskedRows& rows, const AttributeView& attributes, const D
     job.columns = attributes.columns;
     job.filters = filters.sent().view(space.filters);
     job.predicates = filters.count();
-    job.tested = space.tested;
     job.table_count = static_cast<std::uint32_t>(filters.tables().size());
     job.entries = filters.entries();
     job.space = space;

@@ -26,10 +26,12 @@ struct MaskedRows {
     PGWARP_HOST_DEVICE std::uint32_t width() const { return padded_positions / 32; }
 };
 
-// The first three are written on the host, and lie at the front of the memory.
+// The first five are written on the host, and lie at the front of the memory.
 struct MaskSpace {
     std::byte* filters;
+    std::uint32_t* ranged;   // [groups]
     std::uint32_t* tested;   // [groups]
+    RangeTerm* ranges;       // [predicates]
     std::uint32_t* of_slot;  // [slots]
     std::size_t written;     // bytes of these
     std::uint32_t* live;     // [width]

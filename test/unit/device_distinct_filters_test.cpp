@@ -69,14 +69,40 @@ TEST(DistinctFilters, TablesOfColumnsWithFewCodes)
     EXPECT_EQ(filters.tables()[1].begin, rows::most_table_codes);
     EXPECT_EQ(filters.entries(), rows::most_table_codes + 1);
     ASSERT_EQ(filters.groups(), 2U);
-    EXPECT_EQ(filters.tested()[0], 0U);
-    EXPECT_EQ(filters.tested()[1], 0x300U);
-    EXPECT_EQ(filters.tested_count(), 2U);
+    EXPECT_EQ(filters.tested()[0] | filters.tested()[1] | filters.ranged()[0], 0U);
+    EXPECT_EQ(filters.ranged()[1], 0x300U);
 }
 
-TEST(DistinctFilters, WithoutSpansAllIsTested)
+// Of the terms on columns without a table a single range is tested for itself.
+TEST(DistinctFilters, RangesOfOneTerm)
 {
-    const std::vector<Predicate> predicates = {Predicate().where(0, 1, 2), Predicate()};
+    const std::vector<CodeSpan> spans = {{0, 9}, {0, ~std::uint64_t{0}}, {0, ~std::uint64_t{0}}};
+    std::vector<Predicate> predicates;
+    for (std::uint64_t i = 0; i < 32; ++i) predicates.push_back(Predicate().where(0, i, i));
+    predicates.push_back(Predicate().where(1, 5, 70));
+    predicates.push_back(Predicate().where(0, 1, 2).where(2, 6, ~std::uint64_t{0}));
+    predicates.push_back(Predicate().where(1, {{1, 2}, {4, 5}}));
+    predicates.push_back(Predicate().where(1, {}));
+    predicates.push_back(Predicate().where(1, 1, 2).where(2, 3, 4));
+    predicates.push_back(Predicate());
+    const DistinctFilters filters({nullptr, 3, spans.data()}, views_of(predicates));
+    ASSERT_EQ(filters.groups(), 2U);
+    EXPECT_EQ(filters.ranged()[0] | filters.tested()[0], 0U);
+    EXPECT_EQ(filters.ranged()[1], 3U);
+    EXPECT_EQ(filters.tested()[1], 0x1cU);
+    EXPECT_EQ(filters.tested_count(), 3U);
+    ASSERT_EQ(filters.ranges().size(), filters.count());
+    EXPECT_EQ(filters.ranges()[32].column, 1U);
+    EXPECT_EQ(filters.ranges()[32].first, 5U);
+    EXPECT_EQ(filters.ranges()[32].last, 70U);
+    EXPECT_EQ(filters.ranges()[33].column, 2U);
+    EXPECT_EQ(filters.ranges()[33].first, 6U);
+    EXPECT_EQ(filters.ranges()[33].last, ~std::uint64_t{0});
+}
+
+TEST(DistinctFilters, WithoutSpansThereAreNoTables)
+{
+    const std::vector<Predicate> predicates = {Predicate().where(0, {{1, 2}, {4, 4}}), Predicate()};
     const DistinctFilters filters({nullptr, 1}, views_of(predicates));
     EXPECT_TRUE(filters.tables().empty());
     EXPECT_EQ(filters.tested()[0], 1U);

@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(torture_size create_items start_load run_load end_load check_rows check_indexes server_processes searched_times refused_times cut_load drop_leftovers);
+our @EXPORT = qw(torture_size create_items start_load run_load await_load end_load check_rows check_indexes server_processes searched_times refused_times cut_load drop_leftovers);
 
 my $most_rows = 800;        # of a writer, about
 my $transactions = 2000;    # made ahead for each writer
@@ -136,7 +136,7 @@ sub start_client
 	my %client = (name => $name, out => '', err => '');
 	my $stop = $options{stop_on_error} ? 1 : 0;
 	my $command = [ 'psql', '-XqAt', '-v', "ON_ERROR_STOP=$stop", '-d', $node->connstr('postgres') . ' application_name=torture', '-f', $path ];
-	$client{handle} = IPC::Run::start($command, '<', \undef, '>', \$client{out}, '2>', \$client{err}, IPC::Run::timeout(300));
+	$client{handle} = IPC::Run::start($command, '<', \undef, '>', \$client{out}, '2>', \$client{err}, IPC::Run::timeout(900));
 	return \%client;
 }
 
@@ -207,17 +207,26 @@ sub start_load
 		upkeep => [ map { start_client($node, $_, $upkeep{$_}) } sort keys %upkeep ] };
 }
 
+# The rows that a client has got, by round, from the index and from the table; tells of phantoms in `wrong`.
+sub read_answers
+{
+	my ($client, $wrong) = @_;
+	my %answers = (index => {}, table => {});
+	for my $line (split /\n/, $client->{out})
+	{
+		my ($what, $round, $rows, $phantoms) = $line =~ /^(index|table) (\d+)\|([\w. ]*)\|(\d+)$/ or next;
+		push @$wrong, "$what $round saw $phantoms rows that were never committed" if $phantoms > 0;
+		$answers{$what}{$round} = $rows;
+	}
+	return %answers;
+}
+
 # Compare the rows of searches with the rows of table scans in the same snapshot.
 sub compare_answers
 {
 	my ($client, $name) = @_;
-	my (%answers, @wrong, $same);
-	for my $line (split /\n/, $client->{out})
-	{
-		my ($what, $round, $rows, $phantoms) = $line =~ /^(index|table) (\d+)\|([\w. ]*)\|(\d+)$/ or next;
-		push @wrong, "$what $round saw $phantoms rows that were never committed" if $phantoms > 0;
-		$answers{$what}{$round} = $rows;
-	}
+	my (@wrong, $same);
+	my %answers = read_answers($client, \@wrong);
 	for my $round (keys %{ $answers{index} })
 	{
 		my ($got, $expected) = ($answers{index}{$round}, $answers{table}{$round});
@@ -250,6 +259,43 @@ sub run_load
 		for my $client (@clients) { $client->{handle}->pump_nb if $client->{handle}->pumpable }
 		usleep(5_000);
 	} while (time() < $end);
+	return;
+}
+
+# The number of searches of a load that can be compared by now.
+sub comparable_times
+{
+	my ($load) = @_;
+	my $times = 0;
+	for my $client (@{ $load->{searches} })
+	{
+		my %answers = read_answers($client, []);
+		$times += grep { exists $answers{index}{$_} } keys %{ $answers{table} };
+	}
+	return $times;
+}
+
+# The number of a load's transactions that have ended by now.
+sub done_times
+{
+	my ($load) = @_;
+	my $times = 0;
+	$times += () = $_->{process}{out} =~ /^done \d+$/mg for @{ $load->{writers} };
+	return $times;
+}
+
+# Lets the load go on until so many more of its searches can be compared, and so many of its transactions have ended. It
+# gives up after a time that no machine needs, or when all searches have ended.
+sub await_load
+{
+	my ($load, $searches, $transactions) = @_;
+	my $compared = comparable_times($load) + $searches;
+	my $end = time() + 300;
+	while ((comparable_times($load) < $compared || done_times($load) < $transactions) && time() < $end)
+	{
+		return unless grep { $_->{handle}->pumpable } @{ $load->{searches} };
+		run_load($load, 100_000);
+	}
 	return;
 }
 

@@ -17,16 +17,17 @@ my @writers = create_items($node, 4);
 my $started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
 my ($committed, $kills) = (0, 0);
 
-# Kill the engine when it has been there for this long, in microseconds, and a little more. Returns whether there was one
-# within a while.
+# Kill the engine when it has been there for this long, in microseconds, and a little more; before it is killed, the load
+# goes on as await_load() says. Returns whether there was one within a while.
 sub kill_engine
 {
-	my ($load, $lived) = @_;
+	my ($load, $lived, @awaited) = @_;
 	for (1 .. 2000)
 	{
 		if (my @there = server_processes($node, engine => 1))
 		{
 			run_load($load, $lived + int(rand(400_000)));
+			await_load($load, @awaited) if @awaited;
 			return 1 if kill 'KILL', @there;
 		}
 		run_load($load, 10_000);
@@ -38,8 +39,8 @@ my $rounds = torture_size(1, 10);
 for my $round (1 .. $rounds)
 {
 	my $load = start_load($node, @writers);
-	# One life in each round is long enough for any device to answer.
-	for my $kill (1 .. 5) { $kills += kill_engine($load, $kill == 3 ? 2_500_000 : 0) }
+	# One life in each round is long enough for any device to answer, on any machine.
+	for my $kill (1 .. 5) { $kills += kill_engine($load, $kill == 3 ? (2_500_000, 2, 21) : 0) }
 	cut_load($node);
 	my $name = "round $round";
 	end_load($load, $name);

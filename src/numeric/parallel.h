@@ -43,8 +43,9 @@ public:
     std::size_t threads() const;
 
     // Runs body(begin, end) over [0, count) in pieces of `grain`; the caller takes part and returns when all pieces are
-    // done. Pieces start in order. The first exception is rethrown. Nested calls run on the caller's thread alone. Safe
-    // to call from several threads at once.
+    // done. Pieces start in order. The first exception is rethrown. Nested calls run on the caller's thread alone, but
+    // for those in a loop of one piece, which the threads share: a body may never count on running alone. Safe to call
+    // from several threads at once.
     void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
 
 private:

@@ -145,6 +145,22 @@ TEST(ThreadPool, NestedCallsRunOnTheirCaller)
     EXPECT_EQ(total.load(), 2000);
 }
 
+// A batch of one query has all threads for its rows.
+TEST(ThreadPool, LoopsOfOnePieceLeaveTheThreadsToNestedOnes)
+{
+    ThreadPool pool(4);
+    std::atomic<int> inside{0};
+    pool.parallel_for(3, 5, [&](std::size_t, std::size_t) {
+        // Each piece waits for the other three, so that no thread can run two of them.
+        pool.parallel_for(4, 1, [&](std::size_t, std::size_t) {
+            inside.fetch_add(1);
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+            while (inside.load() < 4 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+            EXPECT_EQ(inside.load(), 4);
+        });
+    });
+}
+
 TEST(ThreadPool, ServesManyCallersAtOnce)
 {
     ThreadPool pool(4);

@@ -13,11 +13,6 @@ namespace pgwarp::cuda::rows
 namespace
 {
 
-bool are_equal(PredicateWords a, PredicateWords b)
-{
-    return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
-}
-
 template <class Use>
 void for_each_term(PredicateWords words, const Use& use)
 {
@@ -45,8 +40,8 @@ DistinctFilters::DistinctFilters(const AttributeView& attributes, std::span<cons
         const PredicateWords& words = queries[i];
         const std::uint64_t hash = hashes[i];
         const auto [begin, end] = number_of.equal_range(hash);
-        const auto found =
-            std::find_if(begin, end, [&](const auto& other) { return are_equal(distinct_[other.second], words); });
+        const auto found = std::find_if(
+            begin, end, [&](const auto& other) { return are_equal_predicates(distinct_[other.second], words); });
         if (found != end) {
             of_query_.push_back(found->second);
             continue;

@@ -1,6 +1,7 @@
-// A hash of predicates (protocol/predicates.h), by which equal ones are found among thousands.
+// A hash and the equality of predicates (protocol/predicates.h), by which equal ones are found among thousands.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,11 @@ inline std::uint64_t predicate_hash(std::span<const std::uint64_t> predicate)
     for (std::size_t i = 0; i < read; ++i) add(predicate[i]);
     for (std::size_t i = 0; i < read; ++i) add(predicate[predicate.size() - 1 - i]);
     return hash;
+}
+
+inline bool are_equal_predicates(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b)
+{
+    return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
 }
 
 }  // namespace pgwarp

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <string_view>
+
+#include "protocol/predicate_hash.h"
 
 namespace pgwarp
 {
@@ -27,12 +27,6 @@ bool passes_all(std::span<const std::uint64_t> predicate)
 std::size_t terms_of(std::span<const std::uint64_t> predicate)
 {
     return predicate.empty() ? 0 : static_cast<std::size_t>(predicate[0]);
-}
-
-std::size_t hash_of(std::span<const std::uint64_t> predicate)
-{
-    const std::string_view bytes(reinterpret_cast<const char*>(predicate.data()), predicate.size_bytes());
-    return std::hash<std::string_view>()(bytes);
 }
 
 // Whether the rows that pass lie one after the other in the order of a column.
@@ -261,7 +255,7 @@ std::shared_ptr<const FailingRows> FilterIndex::failing(std::span<const std::uin
 template <class IsIt>
 const FilterIndex::Kept* FilterIndex::find_kept(std::span<const std::uint64_t> predicate, const IsIt& is_it)
 {
-    const auto [begin, end] = by_hash_.equal_range(hash_of(predicate));
+    const auto [begin, end] = by_hash_.equal_range(predicate_hash(predicate));
     for (auto at = begin; at != end; ++at) {
         const KeptList::iterator one = at->second;
         if (!is_it(*one) || !std::ranges::equal(one->predicate, predicate)) continue;
@@ -281,11 +275,11 @@ void FilterIndex::keep(Kept&& made)
     const std::lock_guard lock(mutex_);
     kept_bytes_ += made.bytes;
     kept_.push_front(std::move(made));
-    by_hash_.emplace(hash_of(kept_.front().predicate), kept_.begin());
+    by_hash_.emplace(predicate_hash(kept_.front().predicate), kept_.begin());
     while (kept_bytes_ > most || kept_.size() > most_kept) {
         const auto last = std::prev(kept_.end());
         kept_bytes_ -= last->bytes;
-        const auto [begin, end] = by_hash_.equal_range(hash_of(last->predicate));
+        const auto [begin, end] = by_hash_.equal_range(predicate_hash(last->predicate));
         by_hash_.erase(std::find_if(begin, end, [&](const auto& one) { return one.second == last; }));
         dropped.splice(dropped.begin(), kept_, last);
     }

@@ -30,10 +30,7 @@ struct PredicateHash {
 };
 
 struct EqualPredicates {
-    bool operator()(PredicateKey a, PredicateKey b) const
-    {
-        return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
-    }
+    bool operator()(PredicateKey a, PredicateKey b) const { return are_equal_predicates(a, b); }
 };
 
 SearchBatch first_query(const SearchBatch& batch)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "device/wait.h"
 #include "distance/proposals.h"
@@ -521,6 +522,212 @@ TEST(PassingTiles, OfTheSearchers)
     index.write_to(*searcher, 100003);
     searcher->finish_load(pool);
     ASSERT_NO_FATAL_FAILURE(expect_served(*searcher, dimensions, true));
+}
+
+// Dimensions and numbers of rows that fill no tile, and rows of which many have the same score.
+TEST(PassingTiles, OddShapes)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t dimensions : {1U, 2U, 17U, 65U}) {
+            for (const std::uint32_t count : {1U, 2U, 95U, 4097U}) {
+                TiledIndex index(metric, dimensions, random_rows(count, dimensions, count + 1), false);
+                for (const std::size_t queries : {1, 65}) {
+                    for (const std::uint32_t k : {1U, 17U, 512U}) {
+                        const std::uint32_t most = std::min(k, count);
+                        SCOPED_TRACE(name_of(metric, dimensions, count, queries, most));
+                        expect_right(index, ask(of_all_kinds(count), dimensions, queries, k), dimensions, most);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(PassingTiles, TheWidestRows)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t dimensions : {2000U, 4000U, 16000U}) {
+            TiledIndex index(metric, dimensions, random_rows(300, dimensions, 31), false);
+            SCOPED_TRACE(name_of(metric, dimensions, 300, 13, 5));
+            EXPECT_EQ(expect_right(index, ask(of_all_kinds(300), dimensions, 13, 32), dimensions, 5), 0U);
+        }
+    }
+}
+
+// Ranges that touch, reach the first and the last code, or lie behind all codes; columns of as many codes as a table
+// has, and of one more.
+TEST(PassingTiles, RangesAtTheEdges)
+{
+    constexpr std::uint32_t dimensions = 4;
+    constexpr std::uint64_t last = ~std::uint64_t{0};
+    for (const std::uint32_t count : {16384U, 16385U}) {
+        TiledIndex index(Metric::l2, dimensions, random_rows(count, dimensions, 33), false);
+        std::vector<Predicate> own;
+        for (std::uint32_t column = 0; column < columns; ++column) {
+            own.push_back(Predicate().where(column, 0, 0));
+            own.push_back(Predicate().where(column, last, last));
+            own.push_back(Predicate().where(column, 0, last));
+            own.push_back(Predicate().where(column, {{0, 3}, {4, 6}, {7, 7}}));
+            own.push_back(Predicate().where(column, {{0, 0}, {last, last}}));
+            own.push_back(Predicate().where(column, {{count - 1, count - 1}, {count, last}}));
+            own.push_back(Predicate().where(column, {{last - 1, last - 1}, {last, last}}));
+            own.push_back(Predicate().where(column, 1, last - 1));
+        }
+        own.push_back(Predicate().where(0, {}).where(1, 0, last).where(2, 0, last));
+        own.push_back(Predicate().where(0, 0, last).where(1, 0, last).where(2, {}));
+        own.push_back(Predicate().where(0, 16383, 16384).where(2, 0, last));
+        EXPECT_EQ(expect_right(index, ask(own, dimensions, own.size(), 34), dimensions, 10), 0U);
+    }
+}
+
+// The numbers of distinct predicates about those of a group, a block of queries and their multiples.
+TEST(PassingTiles, NumbersOfPredicates)
+{
+    constexpr std::uint32_t dimensions = 8;
+    constexpr std::uint32_t count = 700;
+    TiledIndex index(Metric::l2, dimensions, random_rows(count, dimensions, 35), false);
+    for (const std::uint64_t number : {31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2100}) {
+        SCOPED_TRACE(number);
+        std::mt19937_64 random(number);
+        std::vector<Predicate> own;
+        for (std::uint64_t q = 0; q < number; ++q) {
+            const std::uint64_t code = random() % count;
+            if (q % 4 == 0) own.push_back(Predicate().where(0, code, code + random() % 400));
+            if (q % 4 == 1) own.push_back(Predicate().where(1, q % 10, 9).where(2, random(), ~std::uint64_t{0}));
+            if (q % 4 == 2)
+                own.push_back(Predicate().where(2, {{q, random() / 4}, {~std::uint64_t{0} - random() / 4, ~q}}));
+            if (q % 4 == 3) own.push_back(Predicate().where(0, {{q % 50, 60}, {code + 100, code + 300}}));
+        }
+        EXPECT_EQ(expect_right(index, ask(own, dimensions, number, 36), dimensions, 10), 0U);
+    }
+}
+
+// Rows that halves cannot tell apart, far from the origin or in the last bits of their elements.
+TEST(PassingTiles, NearlyEqualRowsProveNothingFalse)
+{
+    constexpr std::uint32_t dimensions = 16;
+    constexpr std::uint32_t count = 6000;
+    for (const Metric metric : metrics) {
+        for (const float part : {1e-2F, 1e-4F, 1e-6F}) {
+            for (const float offset : {0.0F, 1000.0F}) {
+                std::vector<float> rows = random_rows(count, dimensions, 37);
+                for (std::size_t i = 0; i < rows.size(); ++i)
+                    rows[i] = offset + rows[i % dimensions] + part * rows[i] * static_cast<float>(i % 3);
+                for (const bool halves : {false, true}) {
+                    if (halves && metric == Metric::cosine) continue;
+                    std::vector<float> wide;
+                    constexpr std::uint32_t padded = 64;
+                    for (std::size_t i = 0; halves && i < std::size_t{count} * padded; ++i)
+                        wide.push_back(rows[i / padded * dimensions + i % dimensions]);
+                    const std::uint32_t width = halves ? padded : dimensions;
+                    TiledIndex index(metric, width, halves ? wide : rows, halves);
+                    Asked asked = ask(of_all_kinds(count), width, 36, 38);
+                    for (std::size_t i = 0; i < 12 * width; ++i) asked.queries[i] = index.rows()[i + 50 * width];
+                    for (std::size_t i = 12 * width; i < 24 * width; ++i) asked.queries[i] += offset;
+                    for (const std::uint32_t k : {1U, 10U, 100U}) {
+                        SCOPED_TRACE(name_of(metric, width, count, 36, k) + " part " + std::to_string(part));
+                        expect_right(index, asked, width, k);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Sizes at both ends of the range of single precision.
+TEST(PassingTiles, SubnormalAndLargestValues)
+{
+    constexpr std::uint32_t dimensions = 8;
+    constexpr std::uint32_t count = 2100;
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+        for (const float size : {1e-44F, 1e-39F, 1e-37F, 1e37F, 5e37F}) {
+            for (const float asked_size : {1e-44F, 1e-39F, 1.0F, 5e37F}) {
+                SCOPED_TRACE(name_of(metric, dimensions, count, 24, 10) + " size " + std::to_string(std::log10(size)) +
+                             " asked " + std::to_string(std::log10(asked_size)));
+                std::vector<float> rows = random_rows(count, dimensions, 39);
+                for (float& element : rows) element = std::clamp(element, -4.0F, 4.0F) * size;
+                TiledIndex index(metric, dimensions, rows, false);
+                Asked asked = ask(of_all_kinds(count), dimensions, 24, 40);
+                for (float& element : asked.queries) element = std::clamp(element, -4.0F, 4.0F) * asked_size;
+                expect_right(index, asked, dimensions, 10);
+            }
+        }
+    }
+}
+
+TEST(PassingTiles, CosineOfLongAndShortQueries)
+{
+    constexpr std::uint32_t dimensions = 12;
+    constexpr std::uint32_t count = 3000;
+    std::vector<float> rows = random_rows(count, dimensions, 41);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] *= i / dimensions % 2 == 0 ? 1e-12F : 1e12F;
+    TiledIndex index(Metric::cosine, dimensions, rows, false);
+    for (const float size : {1e-36F, 1e-18F, 1e-9F, 1.0F, 1e9F, 1e18F, 1e37F}) {
+        SCOPED_TRACE(std::log10(size));
+        Asked asked = ask(of_all_kinds(count), dimensions, 60, 42);
+        for (float& element : asked.queries) element = std::clamp(element, -4.0F, 4.0F) * size;
+        expect_right(index, asked, dimensions, 10);
+    }
+}
+
+// More pairs than 32 bits count.
+TEST(PassingTiles, ManyPairs)
+{
+    constexpr std::uint32_t dimensions = 16;
+    constexpr std::uint32_t count = 1500000;
+    TiledIndex index(Metric::l2, dimensions, random_rows(count, dimensions, 43), false);
+    const Asked asked = ask(of_all_kinds(count), dimensions, 6000, 44);
+    EXPECT_EQ(expect_right(index, asked, dimensions, 10, 601, std::size_t{8} << 30), 0U);
+}
+
+// Several threads search at once, the first of which makes what all read.
+TEST(PassingTiles, ThreadsShareASearcher)
+{
+    constexpr std::uint32_t dimensions = 64;
+    constexpr std::size_t count = 20000;
+    constexpr std::size_t asked = 6000;
+    constexpr std::uint32_t k = 10;
+    ThreadPool build_pool(2);
+    const std::vector<float> rows = random_rows(count, dimensions, 45);
+    std::vector<std::uint64_t> codes;
+    for (std::uint64_t row = 0; row < count; ++row) codes.push_back(row * 7919 % 1000);
+    for (const int vectors : {0, 1}) {
+        const Index index(Method::graph, Metric::l2, dimensions, rows, make_list({{"vectors", vectors}}), build_pool);
+        const auto searcher = load_graph(index, shared_context(), build_pool);
+        std::vector<std::vector<std::vector<RowResult>>> found(4);
+        std::vector<std::vector<float>> queries;
+        for (unsigned t = 0; t < found.size(); ++t) queries.push_back(random_rows(asked, dimensions, 46 + t % 2));
+        const auto search = [&](std::size_t t) {
+            ThreadPool pool(1);
+            std::vector<Predicate> predicates;
+            for (std::uint64_t i = 0; i < 97; ++i) predicates.push_back(Predicate().where(0, i, i + 899));
+            std::vector<RowFilter> filters;
+            for (std::size_t q = 0; q < asked; ++q)
+                filters.push_back({predicates[q % 97], codes.data(), 1, count / 10 * 9, {}});
+            SearchBatch batch;
+            batch.queries = queries[t];
+            batch.count = asked;
+            batch.k = k;
+            batch.filters = filters;
+            for (int round = 0; round < 3; ++round)
+                dynamic_cast<const TestsAllRows&>(*searcher).search_passing(batch, found[t], pool);
+        };
+        std::vector<std::thread> threads;
+        for (std::size_t t = 0; t < found.size(); ++t) threads.emplace_back(search, t);
+        for (std::thread& thread : threads) thread.join();
+        for (std::size_t t = 0; t < found.size(); ++t) {
+            ASSERT_EQ(found[t].size(), asked);
+            for (std::size_t q = 0; q < asked; ++q) {
+                ASSERT_EQ(found[t][q].size(), k);
+                for (std::size_t i = 0; i < k; ++i) {
+                    const RowResult& one = found[t][q][i];
+                    ASSERT_EQ(one.row, found[t % 2][q][i].row) << "thread " << t << " query " << q;
+                    const std::uint64_t code = codes[one.row];
+                    ASSERT_TRUE(code >= q % 97 && code <= q % 97 + 899) << "thread " << t << " query " << q;
+                }
+            }
+        }
+    }
 }
 
 }  // namespace

@@ -106,13 +106,19 @@ sub round
 	return;
 }
 
-# Rounds until the time is up: returns counts of the work and the failures, by name.
+# Rounds until the time is up: returns counts of the work and the failures, by name. A busy machine may compare no answer
+# in that time: rounds follow until more than `least` answers are compared, or ten times the seconds are over.
 sub run
 {
-	my ($self, $seed, $seconds) = @_;
+	my ($self, $seed, $seconds, $least) = @_;
 	my $until = time() + $seconds;
+	my $last = time() + 10 * $seconds;
 	my $rounds = 0;
-	do { $self->round($seed + $rounds++, $until) } while (time() < $until && $self->{failures} < ($self->{most_failures} // 20));
+	do {
+		$self->round($seed + $rounds++, $until);
+		my $few = ($self->{counts}{compared} // 0) <= ($least // -1);
+		$until = time() + $seconds if $few && time() >= $until && time() < $last;
+	} while (time() < $until && $self->{failures} < ($self->{most_failures} // 20));
 	$self->{counts}{rounds} = $rounds;
 	return $self->{counts};
 }

@@ -40,6 +40,8 @@ struct AnswerFilter {
     ExprContext* context;
     VerdictTable table;
     FilteredCounts counts;
+    uint32* ranks;  // working memory for one answer, [most_ranks]
+    uint32 most_ranks;
 };
 
 namespace
@@ -201,28 +203,56 @@ void decide_pending(AnswerFilter* filter, const AnsweredScan& scan, uint32 pendi
     pfree(rows);
 }
 
-// Copies an answer without the rows that are known to be dropped. Returns the number of rows left among the first
-// `depth`.
-uint32 leave_out_dropped(VerdictTable table, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
+// Working memory for the ranks of an answer of `count` rows.
+uint32* ranks_of(AnswerFilter* filter, uint32 count)
 {
-    auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(1U, answer.count)));
-    auto* ranks = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, answer.count)));
-    uint64* places =
-        answer.places == nullptr ? nullptr : static_cast<uint64*>(palloc(sizeof(uint64) * Max(1U, answer.count)));
-    const Result* all = answer.results;
+    if (count <= filter->most_ranks) return filter->ranks;
+    if (filter->ranks != nullptr) pfree(filter->ranks);
+    filter->ranks =
+        static_cast<uint32*>(MemoryContextAllocHuge(filter->node->state->es_query_cxt, sizeof(uint32) * Size{count}));
+    filter->most_ranks = count;
+    return filter->ranks;
+}
+
+// Lists the ranks of the rows that are not known to be dropped; adds to `passing` those that are known to pass.
+uint32 list_left(VerdictTable table, const BatchAnswer& answer, uint32* ranks, uint32* passing)
+{
+    const Result* results = answer.results;
     const uint32 count = answer.count;
+    uint32 left = 0;
     uint32 kept = 0;
-    uint32 passing = 0;
     for (uint32 rank = 0; rank < count; ++rank) {
-        const Verdict verdict = verdict_of(table, all[rank].tid);
+        const Verdict verdict = verdict_of(table, results[rank].tid);
         if (verdict == Verdict::dropped) continue;
-        passing += verdict == Verdict::kept ? 1 : 0;
-        results[kept] = all[rank];
-        ranks[kept++] = rank;
+        kept += verdict == Verdict::kept ? 1 : 0;
+        ranks[left++] = rank;
     }
-    for (uint32 i = 0; places != nullptr && i < kept; ++i) places[i] = answer.places[ranks[i]];
-    *filtered = {answer.part, results, places, kept, count - kept, passing, ranks};
-    return static_cast<uint32>(std::lower_bound(ranks, ranks + kept, depth) - ranks);
+    *passing += kept;
+    return left;
+}
+
+template <class T>
+T* copy_of_ranks(const T* all, const uint32* ranks, uint32 count)
+{
+    auto* copy = static_cast<T*>(palloc(sizeof(T) * Max(1U, count)));
+    for (uint32 i = 0; i < count; ++i) copy[i] = all[ranks[i]];
+    return copy;
+}
+
+// Copies an answer without the rows that are known to be dropped, which are most: only the rows that are left take
+// memory, since a batch's memory goes back to the system and each of its pages costs a page fault. Returns the number
+// of rows left among the first `depth`.
+uint32 leave_out_dropped(AnswerFilter* filter, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
+{
+    uint32* ranks = ranks_of(filter, answer.count);
+    uint32 passing = 0;
+    const uint32 left = list_left(filter->table, answer, ranks, &passing);
+    auto* own_ranks = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, left)));
+    if (left > 0) memcpy(own_ranks, ranks, sizeof(uint32) * left);
+    uint64* places = answer.places == nullptr ? nullptr : copy_of_ranks(answer.places, ranks, left);
+    *filtered = {answer.part, copy_of_ranks(answer.results, ranks, left), places, left, answer.count - left, passing,
+                 own_ranks};
+    return static_cast<uint32>(std::lower_bound(ranks, ranks + left, depth) - ranks);
 }
 
 }  // namespace
@@ -262,7 +292,7 @@ void filter_answers(AnswerFilter* filter, const AnsweredScan& scan, const BatchA
     const uint32 pending = mark_pending(filter->table, answers, count, depth);
     if (pending > 0) decide_pending(filter, scan, pending);
     uint64 sum = 0;
-    for (uint32 i = 0; i < count; ++i) sum += leave_out_dropped(filter->table, answers[i], depth, &filtered[i]);
+    for (uint32 i = 0; i < count; ++i) sum += leave_out_dropped(filter, answers[i], depth, &filtered[i]);
     if (kept != nullptr) *kept = sum;
 }
 

@@ -77,7 +77,6 @@ __global__ void rotate_kernel(const float* rotation, const float* rows, std::siz
     out[i] = static_cast<float>(sum);
 }
 
-// Positions come in whole groups of 32: one warp writes one word.
 }  // namespace
 
 void code_terms(const MirrorView& mirror, const float* rotated_centroids, float* terms, cudaStream_t stream)

@@ -106,8 +106,9 @@ sub round
 	return;
 }
 
-# Rounds until the time is up: returns counts of the work and the failures, by name. A busy machine may compare no answer
-# in that time: rounds follow until more than `least` answers are compared, or ten times the seconds are over.
+# Rounds until the time is up: returns counts of the work and the failures, by name. Rounds of approximate searches compare
+# no answers, and a busy machine ends only one in the time: rounds follow until more than `least` answers are compared, or
+# ten times the seconds are over.
 sub run
 {
 	my ($self, $seed, $seconds, $least) = @_;

@@ -10,6 +10,7 @@
 #include "distance/mask_place.h"
 #include "predicate_fixture.h"
 #include "rows/row_masks.h"
+#include "sent_array.h"
 #include "shared_context.h"
 
 namespace pgwarp::test
@@ -20,14 +21,6 @@ namespace
 using cuda::Context;
 using cuda::DeviceArray;
 using cuda::rows::PredicateWords;
-
-template <class T>
-DeviceArray<T> sent(const std::vector<T>& values, const Context::Lease& lease)
-{
-    DeviceArray<T> array(shared_context().pool(), values.size(), "test", lease);
-    if (!values.empty()) cuda::send(array.data(), values.data(), array.bytes(), lease, "sending");
-    return array;
-}
 
 struct Case {
     std::uint32_t rows;

@@ -19,6 +19,7 @@
 #include "predicate_fixture.h"
 #include "rows/forms.h"
 #include "rows/passing_tiles.h"
+#include "sent_array.h"
 
 namespace pgwarp::test
 {
@@ -87,14 +88,6 @@ public:
     }
 
 private:
-    template <class T>
-    static cuda::DeviceArray<T> sent(const std::vector<T>& values, const cuda::Context::Lease& lease)
-    {
-        cuda::DeviceArray<T> array(shared_context().pool(), values.size(), "test", lease);
-        if (!values.empty()) cuda::send(array.data(), values.data(), array.bytes(), lease, "sending");
-        return array;
-    }
-
     void make_halves(cuda::ScoreKind kind)
     {
         const std::uint32_t positions = cuda::rows::whole_groups(count_);

@@ -1,7 +1,10 @@
 // Searches of one index beside a flood on another, or on the same one; and the batches in the status.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <memory>
+#include <random>
 #include <thread>
 
 #include "engine_fixture.h"
@@ -211,6 +214,34 @@ TEST_F(EngineFairness, StatusTellsWidthAndTimes)
     EXPECT_GE(status.engine_ns, 32U * 2000000);
     EXPECT_GE(status.queue_ns, 2000000U);
     EXPECT_GE(status.answer_ns, status.queue_ns + 32U * 2000000);
+}
+
+// Workers sleep between the rounds, and no search follows that could wake one for a search that was forgotten.
+TEST_F(EngineFairness, NoSearchOfAMixIsForgotten)
+{
+    constexpr int rounds = 1500;
+    constexpr int milliseconds = 20000;
+    test_method_state().query_us = 10;
+    std::vector<TestIndex> indexes = load_others(3);
+    std::vector<std::unique_ptr<EngineClient>> sessions;
+    for (int i = 0; i < 6; ++i) sessions.push_back(std::make_unique<EngineClient>(server_.path()));
+    std::mt19937 random(5);
+    for (int round = 0; round < rounds; ++round) {
+        const std::size_t asking = 1 + random() % sessions.size();
+        for (std::size_t i = 0; i < asking; ++i) {
+            const std::uint32_t count = random() % 2 == 0 ? 1 : 40;
+            const SearchRequest request = search_request(indexes[random() % indexes.size()], 1, count);
+            sessions[i]->send(MessageType::search, EngineClient::bytes_of(request),
+                              EngineClient::bytes_of_all(std::vector<float>(4 * count)));
+            if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+        }
+        for (std::size_t i = 0; i < asking; ++i) {
+            pollfd answer{sessions[i]->fd(), POLLIN, 0};
+            ASSERT_EQ(::poll(&answer, 1, milliseconds), 1) << "round " << round << ", session " << i;
+            sessions[i]->receive();
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+    }
 }
 
 }  // namespace

@@ -96,30 +96,42 @@ std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
     auto cancel = std::make_shared<QueuedCancel>();
     const bool wide = is_wide(search);
     const Mirror* const mirror = search.settings.mirror.get();
-    bool watched = false;
+    bool wakes = false;
     {
         std::lock_guard lock(mutex_);
         if (queues_.empty() && idle_since_ != Clock::time_point{}) idle_.add(Clock::now() - idle_since_);
         auto queue = std::find_if(queues_.begin(), queues_.end(),
                                   [mirror](const IndexQueue& other) { return other.mirror == mirror; });
         if (queue == queues_.end()) queue = queues_.insert(queues_.end(), IndexQueue{mirror, {}, {}});
+        Lane& lane = wide ? queue->wide : queue->narrow;
+        const bool was_ready = lane.ready();
         Waiting waiting;
         waiting.search = std::move(search);
         waiting.cancel = cancel;
-        (wide ? queue->wide : queue->narrow).waiting.push_back(std::move(waiting));
-        submitted_.fetch_add(1, std::memory_order_relaxed);
-        watched = leave_to_watcher(wide);
+        lane.waiting.push_back(std::move(waiting));
+        // The worker of a busy lane looks again after its batch; a lane that was ready has been announced.
+        wakes = lane.ready() && !was_ready && !leave_to_watcher(wide);
     }
-    // All workers are woken, since one of them takes no wide requests.
-    if (!watched) wake_.notify_all();
+    if (wakes) wake(wide);
     return cancel;
 }
 
-// Whether a polling worker will take this search, and no other was left to it. Call with the mutex held.
+// Wakes a worker for a lane that became ready. One of the workers takes no wide requests, so all are woken for those.
+void SearchQueue::wake(bool wide)
+{
+    if (wide) {
+        wake_.notify_all();
+    } else {
+        wake_.notify_one();
+    }
+}
+
+// Whether a polling worker will take a lane that became ready, and no other was left to it. Call with the mutex held.
 bool SearchQueue::leave_to_watcher(bool wide)
 {
     if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;
     watcher_ = std::thread::id();
+    watcher_called_.store(true, std::memory_order_relaxed);
     return true;
 }
 
@@ -129,15 +141,15 @@ bool SearchQueue::may_watch() const
     return watcher_ == std::thread::id() && idle_.patience().count() > 0 && busy_poll_.has_room(0, Clock::now());
 }
 
-// Polls for another search, for idle_.patience() at most. Releases the held lock meanwhile.
+// Polls until a lane is left to the watcher, for idle_.patience() at most. Releases the held lock meanwhile.
 void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
 {
     watcher_ = std::this_thread::get_id();
     watcher_takes_wide_ = !narrow_only;
-    const std::uint64_t seen = submitted_.load(std::memory_order_relaxed);
+    watcher_called_.store(false, std::memory_order_relaxed);
     const auto end = Clock::now() + idle_.patience();
     lock.unlock();
-    while (submitted_.load(std::memory_order_relaxed) == seen) {
+    while (!watcher_called_.load(std::memory_order_relaxed)) {
         const auto now = Clock::now();
         if (now >= end || !busy_poll_.has_room(0, now)) break;
         rest_between_looks();
@@ -151,6 +163,19 @@ SearchQueue::Queues::iterator SearchQueue::find_ready(Lane IndexQueue::*lane)
 {
     return std::find_if(queues_.begin(), queues_.end(),
                         [lane](const IndexQueue& queue) { return (queue.*lane).ready(); });
+}
+
+// Whether there is work for a worker beside the calling one, which takes a lane itself. Call with the mutex held.
+bool SearchQueue::others_may_work(bool narrow_only) const
+{
+    std::size_t wide = 0;
+    std::size_t narrow = 0;
+    for (const IndexQueue& queue : queues_) {
+        wide += queue.wide.ready() ? 1 : 0;
+        narrow += queue.narrow.ready() ? 1 : 0;
+    }
+    const bool takes_one = (narrow_only ? narrow : wide + narrow) > 0;
+    return stopping_ || wide + narrow > (takes_one ? 1 : 0);
 }
 
 // Takes a batch of the index whose turn it is. False: time to stop.
@@ -288,16 +313,15 @@ void SearchQueue::work(bool narrow_only)
     Batch batch;
     while (take(narrow_only, batch)) {
         run(batch);
-        bool others_may_work = false;
+        bool wakes = false;
         {
             std::lock_guard lock(mutex_);
             auto& waiting = batch.lane().waiting;
             std::move(batch.members.rbegin(), batch.members.rend(), std::front_inserter(waiting));
             release(batch);
-            others_may_work = stopping_ || find_ready(&IndexQueue::wide) != queues_.end() ||
-                              find_ready(&IndexQueue::narrow) != queues_.end();
+            wakes = others_may_work(narrow_only);
         }
-        if (others_may_work) wake_.notify_all();
+        if (wakes) wake_.notify_all();
         batch = Batch();
     }
 }

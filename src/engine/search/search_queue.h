@@ -5,7 +5,9 @@
 // two lanes: narrow requests, of few queries and short, don't wait for wide ones. Wide requests of several queries are
 // cut into dispatches of some 20 ms, and one worker takes no wide ones.
 //
-// While processors are free, one worker without work at a time polls for a moment before it sleeps.
+// While processors are free, one worker without work at a time polls for a moment before it sleeps. A sleeping worker
+// is woken when a lane becomes ready, not for each search: under many clients most searches come to a busy lane, and
+// woken workers would find nothing to do.
 #pragma once
 
 #include <atomic>
@@ -160,6 +162,8 @@ private:
     bool may_watch() const;
     void watch(std::unique_lock<std::mutex>& lock, bool narrow_only);
     bool leave_to_watcher(bool wide);
+    bool others_may_work(bool narrow_only) const;
+    void wake(bool wide);
     void fill(Batch& batch);
     void release(Batch& batch);
     void run(Batch& batch);
@@ -175,7 +179,7 @@ private:
     Clock::time_point idle_since_{};
     std::thread::id watcher_;  // the polling worker, until a search is left to it; else no thread's id
     bool watcher_takes_wide_ = false;
-    std::atomic<std::uint64_t> submitted_{0};  // number of searches so far, for the polling worker
+    std::atomic<bool> watcher_called_{false};  // ends the poll of watcher_
     std::vector<std::thread> workers_;
 };
 

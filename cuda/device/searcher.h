@@ -144,10 +144,11 @@ protected:
     // Searches a round chunk by chunk. plan_of(first, count, room) plans a chunk of at most `count` queries from the
     // round's query `first` on, with `room` bytes of device memory, and returns a ChunkPlan or a class derived from it.
     // enqueue(plan, chunk) enqueues its launches. Where memory is short, idle memory is freed and a chunk of half the
-    // queries is tried.
+    // queries is tried, of `least` at least. Where memory is short for so few, too, they and the queries behind them
+    // remain unanswered, except that with a `least` of 1 the error is thrown.
     template <class PlanOf, class Enqueue>
     Unfinished search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of, const Enqueue& enqueue,
-                            Results& results, ThreadPool& pool) const;
+                            Results& results, ThreadPool& pool, std::size_t least = 1) const;
     // Searches the batch's only query. The plan gives the bytes of workspace and whether the rows come in order. The
     // answer is on the device.
     template <class Enqueue>
@@ -210,7 +211,8 @@ void DeviceSearcher::search_some(const SearchBatch& batch, Results& results, con
 
 template <class PlanOf, class Enqueue>
 Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of,
-                                        const Enqueue& enqueue, Results& results, ThreadPool& pool) const
+                                        const Enqueue& enqueue, Results& results, ThreadPool& pool,
+                                        std::size_t least) const
 {
     Unfinished unfinished;
     std::size_t most = round.size();
@@ -227,10 +229,15 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
             finish_chunk(plan, chunk, batch, round, first, *workspace, results, pool);
             note_unfinished(plan, chunk, batch, round, first, unfinished);
         } catch (const std::bad_alloc&) {
-            if (width <= 1 || meanwhile_begun(batch) != had_begun) throw;
+            const bool fewest = width <= least;
+            if (meanwhile_begun(batch) != had_begun || (fewest && least == 1)) throw;
             drop_unused(batch);
-            most = width / 2;
-            continue;
+            if (!fewest) {
+                most = std::max(least, width / 2);
+                continue;
+            }
+            for (; first < round.size(); ++first) unfinished.unanswered.push_back(round.number(first));
+            break;
         }
         first += width;
     }

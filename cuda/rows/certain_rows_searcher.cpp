@@ -1,8 +1,6 @@
 #include "rows/certain_rows_searcher.h"
 
 #include <algorithm>
-#include <new>
-#include <numeric>
 
 #include "device/wait.h"
 #include "methods/device_wait.h"
@@ -87,28 +85,12 @@ void CertainRowsSearcher::search_tested(const SearchBatch& batch, const Tombston
     const auto k = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, row_count()));
     const ScoredRows* const scored = scores_for(batch, rows);
     if (scored == nullptr) return search_pieces(batch, Round(batch), rows, k, results, pool);
-    std::vector<std::uint32_t> unproved = left_by_tiles(batch, rows, *scored, k, results, pool);
+    std::vector<std::uint32_t> unproved = search_tiles(batch, rows, *scored, k, results, pool).unanswered;
     if (!unproved.empty()) search_pieces(batch, Round(batch, std::move(unproved)), rows, k, results, pool);
 }
 
-// The queries that pieces are to answer. Pieces take a small part of the memory of tiles, which keep scores of all rows
-// for each query: where tiles find none, pieces answer the whole batch. Where work beside the search has begun, the
-// error may be its own.
-std::vector<std::uint32_t> CertainRowsSearcher::left_by_tiles(const SearchBatch& batch, const CertainRows& rows,
-                                                              const ScoredRows& scored, std::uint32_t k,
-                                                              Results& results, ThreadPool& pool) const
-{
-    const bool had_begun = meanwhile_begun(batch);
-    try {
-        return search_tiles(batch, rows, scored, k, results, pool).unanswered;
-    } catch (const std::bad_alloc&) {
-        if (meanwhile_begun(batch) != had_begun) throw;
-    }
-    std::vector<std::uint32_t> all(batch.count);
-    std::iota(all.begin(), all.end(), 0U);
-    return all;
-}
-
+// Pieces take a small part of the memory of tiles, which keep scores of all rows for each query. So tiles leave the
+// queries unanswered for which they find no memory.
 Unfinished CertainRowsSearcher::search_tiles(const SearchBatch& batch, const CertainRows& rows,
                                              const ScoredRows& scored, std::uint32_t k, Results& results,
                                              ThreadPool& pool) const
@@ -120,13 +102,12 @@ Unfinished CertainRowsSearcher::search_tiles(const SearchBatch& batch, const Cer
     // Fewer queries take hardly less memory, and about as long as by pieces.
     constexpr std::size_t least = 16;
     const auto plan_of = [&](std::size_t first, std::size_t count, std::size_t room) {
-        if (count < std::min(least, round.size() - first)) throw std::bad_alloc();
         return plan_passing_tiles(tiled, attributes, std::span(predicates).subspan(first, count), k, room, pool);
     };
     const auto enqueue = [&](const TilesPlan& plan, const Chunk& chunk) {
         enqueue_passing_tiles(context(), tiled, plan, chunk, pool);
     };
-    return search_round(batch, round, plan_of, enqueue, results, pool);
+    return search_round(batch, round, plan_of, enqueue, results, pool, least);
 }
 
 void CertainRowsSearcher::search_pieces(const SearchBatch& batch, const Round& round, const CertainRows& rows,

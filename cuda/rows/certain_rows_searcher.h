@@ -48,9 +48,6 @@ protected:
 private:
     const ScoredRows* scores_for(const SearchBatch& batch, const CertainRows& rows) const;
     void search_tested(const SearchBatch& batch, const Tombstones* dead, Results& results, ThreadPool& pool) const;
-    std::vector<std::uint32_t> left_by_tiles(const SearchBatch& batch, const CertainRows& rows,
-                                             const ScoredRows& scored, std::uint32_t k, Results& results,
-                                             ThreadPool& pool) const;
     Unfinished search_tiles(const SearchBatch& batch, const CertainRows& rows, const ScoredRows& scored,
                             std::uint32_t k, Results& results, ThreadPool& pool) const;
     void search_pieces(const SearchBatch& batch, const Round& round, const CertainRows& rows, std::uint32_t k,

@@ -62,6 +62,7 @@ public:
     ChunkPlan way;                       // of all chunks: how queries go and answers come
     std::size_t most = ~std::size_t{0};  // queries of a chunk
     std::size_t query_workspace = 64;    // bytes a query
+    std::size_t least = 1;               // queries of a chunk of the first round
     std::size_t form_bytes = 8;          // of tombstones
     std::uint32_t most_ordered = 50;     // rows of a continuation
     bool declines = false;               // every third query is left unanswered at first
@@ -97,7 +98,7 @@ protected:
                 answer(plan, chunk, {-HUGE_VAL, 0}, dead, may_decline);
             };
         };
-        const Unfinished left = search_round(batch, Round(batch), plan_of, enqueue(declines), results, pool);
+        const Unfinished left = search_round(batch, Round(batch), plan_of, enqueue(declines), results, pool, least);
         few = left.few.size();
         unanswered = left.unanswered.size();
         if (unanswered == 0) return;
@@ -326,6 +327,38 @@ TEST_F(DeviceSearch, TriesOnceMoreAndThenSaysThatMemoryIsShort)
     EXPECT_EQ(context.pool().used(), 0U);
     fake_cuda().free_bytes = std::size_t{1} << 40;
     expect_answers(batch_of(1, 5));
+}
+
+// The second round has no such least width, and answers by smaller chunks.
+TEST_F(DeviceSearch, LeavesQueriesForWhichALeastChunkFindsNoMemory)
+{
+    searcher->query_workspace = 1 << 20;
+    searcher->least = 16;
+    fake_cuda().free_bytes = fake_cuda().device_bytes + (std::size_t{10} << 20);
+    for (const std::size_t asked : {1U, 16U, 17U, 700U}) {
+        SCOPED_TRACE(asked);
+        expect_answers(batch_of(asked, 5));
+        EXPECT_EQ(searcher->unanswered, asked == 1 ? 0U : asked);
+    }
+    searcher->query_workspace = 16 << 20;
+    std::vector<std::vector<RowResult>> results;
+    EXPECT_THROW(searcher->search(batch_of(3, 5), results, pool), DeviceOutOfMemory);
+}
+
+TEST_F(DeviceSearch, LeavesQueriesAfterWorkBesideAnEarlierChunk)
+{
+    const std::size_t used = fake_cuda().device_bytes;
+    OverlappedWork work([&] {
+        searcher->most = 500;
+        fake_cuda().free_bytes = used + (std::size_t{10} << 20);
+    });
+    searcher->query_workspace = 1 << 20;
+    searcher->least = 16;
+    searcher->most = 64;
+    SearchBatch batch = batch_of(700, 5);
+    batch.overlapped_work = &work;
+    expect_answers(batch);
+    EXPECT_EQ(searcher->unanswered, 700U - 64);
 }
 
 // The form of an earlier bitmap makes room for its successor.

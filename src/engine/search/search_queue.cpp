@@ -193,6 +193,8 @@ bool SearchQueue::take(bool narrow_only, Batch& batch)
             if (!batch.members.empty()) return true;
             release(batch);
         } else if (stopping_ && queues_.empty()) {
+            // Others may have gone to sleep before this worker dropped the last searches.
+            wake_.notify_all();
             return false;
         } else if (!has_watched && may_watch()) {
             watch(lock, narrow_only);

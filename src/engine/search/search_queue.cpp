@@ -131,7 +131,7 @@ bool SearchQueue::leave_to_watcher(bool wide)
 {
     if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;
     watcher_ = std::thread::id();
-    watcher_called_.store(true, std::memory_order_relaxed);
+    watcher_calls_.fetch_add(1, std::memory_order_relaxed);
     return true;
 }
 
@@ -146,10 +146,11 @@ void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
 {
     watcher_ = std::this_thread::get_id();
     watcher_takes_wide_ = !narrow_only;
-    watcher_called_.store(false, std::memory_order_relaxed);
+    // Counted, so that a watcher that was called and still polls misses no call when the next one begins.
+    const std::uint64_t seen = watcher_calls_.load(std::memory_order_relaxed);
     const auto end = Clock::now() + idle_.patience();
     lock.unlock();
-    while (!watcher_called_.load(std::memory_order_relaxed)) {
+    while (watcher_calls_.load(std::memory_order_relaxed) == seen) {
         const auto now = Clock::now();
         if (now >= end || !busy_poll_.has_room(0, now)) break;
         rest_between_looks();

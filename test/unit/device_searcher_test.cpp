@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -66,6 +67,7 @@ public:
     std::size_t form_bytes = 8;          // of tombstones
     std::uint32_t most_ordered = 50;     // rows of a continuation
     bool declines = false;               // every third query is left unanswered at first
+    bool backwards = false;              // the first round has the queries in the opposite order
     mutable std::atomic<std::size_t> planned{0};
     mutable std::atomic<std::size_t> last_chunk{0};  // queries of the chunk that was enqueued last
     mutable std::atomic<std::size_t> few{0};
@@ -98,7 +100,10 @@ protected:
                 answer(plan, chunk, {-HUGE_VAL, 0}, dead, may_decline);
             };
         };
-        const Unfinished left = search_round(batch, Round(batch), plan_of, enqueue(declines), results, pool, least);
+        std::vector<std::uint32_t> numbers(batch.count);
+        std::iota(numbers.rbegin(), numbers.rend(), 0U);
+        const Round round = backwards ? Round(batch, std::move(numbers)) : Round(batch);
+        const Unfinished left = search_round(batch, round, plan_of, enqueue(declines), results, pool, least);
         few = left.few.size();
         unanswered = left.unanswered.size();
         if (unanswered == 0) return;
@@ -359,6 +364,46 @@ TEST_F(DeviceSearch, LeavesQueriesAfterWorkBesideAnEarlierChunk)
     batch.overlapped_work = &work;
     expect_answers(batch);
     EXPECT_EQ(searcher->unanswered, 700U - 64);
+}
+
+// Whatever is short and whenever: all queries are answered, or not even one finds memory.
+TEST_F(DeviceSearch, AnswersAllQueriesByAnyWidths)
+{
+    std::mt19937 random(11);
+    constexpr std::size_t unit = std::size_t{1} << 20;
+    int parts = 0;
+    for (int round = 0; round < 400; ++round) {
+        const std::size_t count = 1 + random() % 80;
+        const std::size_t room = random() % 70;
+        const std::size_t later = random() % 3 == 0 ? random() % 70 : room;
+        SCOPED_TRACE(testing::Message() << "round " << round << ": " << count << " queries, room for " << room
+                                        << ", later for " << later);
+        HostedSearcher small(context, rows);
+        small.query_workspace = unit;
+        small.least = 1 + random() % 20;
+        small.most = 1 + random() % (random() % 2 == 0 ? 5 : 64);
+        small.declines = random() % 2 == 0;
+        small.backwards = random() % 2 == 0;
+        const std::size_t used = fake_cuda().device_bytes;
+        fake_cuda().free_bytes = used + room * unit + unit / 2;
+        // Wider chunks than the first, whose memory is kept, may find none.
+        OverlappedWork work([&] {
+            fake_cuda().free_bytes = used + later * unit + unit / 2;
+            small.most = count;
+        });
+        SearchBatch batch = batch_of(count, 3);
+        if (later != room) batch.overlapped_work = &work;
+        std::vector<std::vector<RowResult>> results;
+        try {
+            small.search(batch, results, pool);
+        } catch (const DeviceOutOfMemory&) {
+            EXPECT_EQ(std::min(room, later), 0U);
+            continue;
+        }
+        expect_answers(batch, results);
+        if (!small.declines && small.unanswered > 0 && small.unanswered < count) ++parts;
+    }
+    EXPECT_GT(parts, 0) << "rounds of which a part remained";
 }
 
 // The form of an earlier bitmap makes room for its successor.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "device/answers.h"
@@ -144,8 +145,8 @@ protected:
     // Searches a round chunk by chunk. plan_of(first, count, room) plans a chunk of at most `count` queries from the
     // round's query `first` on, with `room` bytes of device memory, and returns a ChunkPlan or a class derived from it.
     // enqueue(plan, chunk) enqueues its launches. Where memory is short, idle memory is freed and a chunk of half the
-    // queries is tried, of `least` at least. Where memory is short for so few, too, they and the queries behind them
-    // remain unanswered, except that with a `least` of 1 the error is thrown.
+    // queries is tried, of `least` at least. Where memory is short for so few after that, too, they and the queries
+    // behind them remain unanswered, except that with a `least` of 1 the error is thrown.
     template <class PlanOf, class Enqueue>
     Unfinished search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of, const Enqueue& enqueue,
                             Results& results, ThreadPool& pool, std::size_t least = 1) const;
@@ -216,6 +217,7 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
 {
     Unfinished unfinished;
     std::size_t most = round.size();
+    bool freed = false;  // since the last chunk that was answered
     for (std::size_t first = 0; first < round.size();) {
         batch.check_cancel();
         const bool had_begun = meanwhile_begun(batch);
@@ -232,7 +234,8 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
             const bool fewest = width <= least;
             if (meanwhile_begun(batch) != had_begun || (fewest && least == 1)) throw;
             drop_unused(batch);
-            if (!fewest) {
+            const bool was_freed = std::exchange(freed, true);
+            if (!fewest || !was_freed) {
                 most = std::max(least, width / 2);
                 continue;
             }
@@ -240,6 +243,7 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
             break;
         }
         first += width;
+        freed = false;
     }
     return unfinished;
 }

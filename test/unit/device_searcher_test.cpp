@@ -366,6 +366,22 @@ TEST_F(DeviceSearch, LeavesQueriesAfterWorkBesideAnEarlierChunk)
     EXPECT_EQ(searcher->unanswered, 700U - 64);
 }
 
+// Memory that a first try frees is found by the second.
+TEST_F(DeviceSearch, TriesALeastChunkOnceMore)
+{
+    const std::vector<std::uint64_t> dead{3};
+    SearchBatch earlier = batch_of(1, 5);
+    earlier.dead = dead;
+    earlier.dead_version = new_bitmap_version();
+    searcher->form_bytes = std::size_t{20} << 20;
+    expect_answers(earlier);
+    searcher->query_workspace = 1 << 20;
+    searcher->least = 16;
+    fake_cuda().free_bytes = fake_cuda().device_bytes + (std::size_t{1} << 20);
+    expect_answers(batch_of(16, 5));
+    EXPECT_EQ(searcher->unanswered, 0U);
+}
+
 // Whatever is short and whenever: all queries are answered, or not even one finds memory.
 TEST_F(DeviceSearch, AnswersAllQueriesByAnyWidths)
 {

@@ -19,6 +19,12 @@ namespace
 constexpr std::size_t workers = 3;
 constexpr auto forgotten = std::chrono::seconds(20);
 
+class RunsAtOnce final : public Mailbox
+{
+public:
+    void post(std::function<void()> task) override { task(); }
+};
+
 class EngineSearchQueue : public testing::Test
 {
 protected:
@@ -49,15 +55,17 @@ protected:
         search.queries.append(rows);
         search.count = count;
         search.query_cost = 1;
-        search.answered = [this, count](const SearchSlice& slice) {
+        search.mailbox = &mailbox_;
+        search.answered = [this, count](const SearchSettings&, const SearchSlice& slice) {
             if (slice.counts.size() != count) ++wrong_;
             ++answered_;
         };
-        search.failed = [this](const ErrorReply&) { ++failed_; };
+        search.failed = [this](const SearchSettings&, const ErrorReply&) { ++failed_; };
         return search;
     }
 
     TestServer server_;
+    RunsAtOnce mailbox_;
     EngineClient client_;
     std::vector<std::shared_ptr<Mirror>> mirrors_;
     std::vector<float> zeros_ = std::vector<float>(std::size_t{4} * 600);
@@ -132,12 +140,13 @@ TEST_F(EngineSearchQueue, AnswersOrCancelsEachSearchOnce)
                             ++twice;
                         }
                     };
-                    search.answered = [note, count = search.count, this](const SearchSlice& slice) {
+                    search.answered = [note, count = search.count, this](const SearchSettings&,
+                                                                         const SearchSlice& slice) {
                         if (slice.counts.size() != count) ++wrong_;
                         ++answered_;
                         note();
                     };
-                    search.failed = [note, this](const ErrorReply&) {
+                    search.failed = [note, this](const SearchSettings&, const ErrorReply&) {
                         ++failed_;
                         note();
                     };

@@ -39,35 +39,6 @@ void collect_queries(const Members& members, const std::vector<std::size_t>& sha
 
 }  // namespace
 
-void QueuedCancel::leave()
-{
-    std::lock_guard lock(mutex_);
-    if (left_) return;
-    left_ = true;
-    if (batch_) batch_->leave();
-}
-
-bool QueuedCancel::left() const
-{
-    std::lock_guard lock(mutex_);
-    return left_;
-}
-
-bool QueuedCancel::enter(std::shared_ptr<BatchCancel> batch)
-{
-    std::lock_guard lock(mutex_);
-    if (left_) return false;
-    batch->join();
-    batch_ = std::move(batch);
-    return true;
-}
-
-void QueuedCancel::exit()
-{
-    std::lock_guard lock(mutex_);
-    batch_.reset();
-}
-
 SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool, BusyPoll& busy_poll)
     : pool_(pool), busy_poll_(busy_poll)
 {
@@ -105,7 +76,7 @@ std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
         if (queue == queues_.end()) queue = queues_.insert(queues_.end(), IndexQueue{mirror, {}, {}});
         Lane& lane = wide ? queue->wide : queue->narrow;
         const bool was_ready = lane.ready();
-        Waiting waiting;
+        WaitingSearch waiting;
         waiting.search = std::move(search);
         waiting.cancel = cancel;
         lane.waiting.push_back(std::move(waiting));
@@ -227,7 +198,7 @@ void SearchQueue::fill(Batch& batch)
             batch.cost += static_cast<double>(share) * next->search.query_cost;
             batch.members.push_back(std::move(*next));
         } else {
-            next->search.failed(make_error(ErrorCode::cancelled, "the search was cancelled"));
+            post_failure(std::move(next->search), make_error(ErrorCode::cancelled, "the search was cancelled"));
         }
         next = lane.waiting.erase(next);
     }
@@ -243,69 +214,68 @@ void SearchQueue::release(Batch& batch)
 
 void SearchQueue::run(Batch& batch)
 {
-    thread_local SearchAnswer kept;
+    thread_local std::shared_ptr<FinishedBatch> kept;
     thread_local OwnedRows queries;
     thread_local QueryPredicates predicates;
     const SearchSettings settings = batch.members.front().search.settings;
-    SearchAnswer own;
-    SearchAnswer& answer = batch.queries <= queries_within(settings, most_kept_bytes) ? kept : own;
+    std::shared_ptr<FinishedBatch> finished;
     Clock::duration dispatched{};
     try {
+        const bool keeps = batch.queries <= queries_within(settings, most_kept_bytes);
+        if (keeps && kept && kept->is_free()) finished = kept;
+        if (!finished) finished = std::make_shared<FinishedBatch>();
+        if (keeps) kept = finished;
         collect_queries(batch.members, batch.shares, queries, predicates);
         batch.cancel->token().check();
         const auto started = Clock::now();
         // On a GPU this thread alone waits for the device.
         const BusyPoll::Work work(busy_poll_, settings.mirror->on_cuda() ? 1 : pool_.threads());
-        run_search(settings, {queries.view(), &predicates}, &batch.cancel->token(), pool_, answer);
+        run_search(settings, {queries.view(), &predicates}, &batch.cancel->token(), pool_, finished->answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
         settings.mirror->count_cost(batch.cost, static_cast<double>(dispatched.count()));
     } catch (...) {
         const ErrorReply error = describe_exception();
-        for (Waiting& member : batch.members) member.search.failed(error);
+        for (WaitingSearch& member : batch.members) post_failure(std::move(member.search), error);
         batch.members.clear();
         return;
     }
-    give_out(batch, answer, dispatched);
-    answer.snapshot.reset();
+    give_out(batch, *finished, dispatched);
+    FinishedBatch::send(finished);
 }
 
 // Gives each member its part of the answer. Members with queries left remain in the batch.
-void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched)
+void SearchQueue::give_out(Batch& batch, FinishedBatch& finished, Clock::duration dispatched)
 {
+    const SearchAnswer& answer = finished.answer;
     std::size_t query = 0;
     std::size_t result = 0;
-    std::vector<Waiting> unfinished;
+    std::vector<WaitingSearch> unfinished;
     for (std::size_t i = 0; i < batch.members.size(); ++i) {
-        Waiting& member = batch.members[i];
+        WaitingSearch& member = batch.members[i];
         const auto counts = std::span(answer.counts).subspan(query, batch.shares[i]);
         std::size_t found = 0;
         for (std::uint32_t count : counts) found += count;
-        const auto results = std::span(answer.results).subspan(result, found);
-        const auto places = std::span(answer.places).subspan(result, found);
-        member.filtered.add(filtered_of(answer, query, counts.size()));
+        const SearchSlice part{counts,
+                               std::span(answer.results).subspan(result, found),
+                               std::span(answer.places).subspan(result, found),
+                               static_cast<std::uint32_t>(batch.queries),
+                               dispatched,
+                               answer.bound_width,
+                               filtered_of(answer, query, counts.size()),
+                               answer};
         query += counts.size();
         result += found;
-        member.cancel->exit();
-        member.dispatched += dispatched;
-        member.batch_width = std::max(member.batch_width, static_cast<std::uint32_t>(batch.queries));
-        member.bound_width = std::max(member.bound_width, answer.bound_width);
+        member.note(part);
         if (counts.size() == member.search.count) {
-            member.search.answered({counts, results, places, member.batch_width, member.dispatched, member.bound_width,
-                                    member.filtered, answer});
+            finished.add(std::move(member), &part);
             continue;
         }
-        member.counts.insert(member.counts.end(), counts.begin(), counts.end());
-        member.results.insert(member.results.end(), results.begin(), results.end());
-        if (member.search.settings.want_places) {
-            member.places.insert(member.places.end(), places.begin(), places.end());
-        }
-        member.done += counts.size();
+        member.keep(part);
         if (member.left() > 0) {
             unfinished.push_back(std::move(member));
         } else {
-            member.search.answered({member.counts, member.results, member.places, member.batch_width, member.dispatched,
-                                    member.bound_width, member.filtered, answer});
+            finished.add(std::move(member), nullptr);
         }
     }
     batch.members = std::move(unfinished);

@@ -13,94 +13,18 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "engine/search/search.h"
+#include "engine/search/finished_batch.h"
+#include "engine/search/queued_search.h"
 #include "engine/server/busy_poll.h"
-#include "engine/server/error.h"
-#include "methods/rows/owned_rows.h"
 
 namespace pgwarp
 {
-
-// The cancel token of a batch: cancelled when all of its members have left.
-class BatchCancel
-{
-public:
-    void join() { members_.fetch_add(1); }
-    void leave()
-    {
-        if (members_.fetch_sub(1) == 1) token_.cancel();
-    }
-    const CancelToken& token() const { return token_; }
-
-private:
-    std::atomic<int> members_{0};
-    CancelToken token_;
-};
-
-// Cancels a queued search: before, between and during its batches.
-class QueuedCancel
-{
-public:
-    void leave();
-    bool left() const;
-    // Called by the queue. enter() makes the search a member of a batch; false when it has left. exit() ends the batch.
-    bool enter(std::shared_ptr<BatchCancel> batch);
-    void exit();
-
-private:
-    mutable std::mutex mutex_;
-    std::shared_ptr<BatchCancel> batch_;
-    bool left_ = false;
-};
-
-// One member's answer.
-struct SearchSlice {
-    std::span<const std::uint32_t> counts;
-    std::span<const Result> results;
-    std::span<const std::uint64_t> places;
-    std::uint32_t batch_width;   // queries in the widest of its batches
-    Clock::duration dispatched;  // time in its batches
-    double bound_width;
-    FilterOutcome filtered;
-    const SearchAnswer& answer;  // of its last batch
-};
-
-// A queued search. Exactly one of the callbacks is called, on a worker; it posts to the I/O thread of the connection.
-struct QueuedSearch {
-    SearchSettings settings;
-    OwnedRows queries;
-    QueryPredicates predicates;
-    std::size_t count = 0;
-    double query_cost = 0;  // by estimate_cost()
-    std::function<void(const SearchSlice&)> answered;
-    std::function<void(const ErrorReply&)> failed;
-};
-
-// Calls give(member, slice) with each member's part of a batch's answer.
-template <class Member, class Give>
-void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint32_t batch_width,
-             Clock::duration dispatched, Give&& give)
-{
-    std::size_t query = 0;
-    std::size_t result = 0;
-    for (Member& member : members) {
-        const auto counts = std::span(answer.counts).subspan(query, member.count);
-        std::size_t results = 0;
-        for (std::uint32_t count : counts) results += count;
-        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results),
-                                 std::span(answer.places).subspan(result, results), batch_width, dispatched,
-                                 answer.bound_width, filtered_of(answer, query, member.count), answer});
-        query += member.count;
-        result += results;
-    }
-}
 
 class SearchQueue
 {
@@ -115,24 +39,9 @@ public:
     void stop();
 
 private:
-    // A search between its batches.
-    struct Waiting {
-        QueuedSearch search;
-        std::shared_ptr<QueuedCancel> cancel;
-        std::size_t done = 0;  // queries answered; their results follow
-        std::vector<std::uint32_t> counts;
-        std::vector<Result> results;
-        std::vector<std::uint64_t> places;
-        double bound_width = 0;
-        FilterOutcome filtered;
-        std::uint32_t batch_width = 0;
-        Clock::duration dispatched{};
-
-        std::size_t left() const { return search.count - done; }
-    };
     // A lane of an index: at most one batch of it runs at a time.
     struct Lane {
-        std::deque<Waiting> waiting;
+        std::deque<WaitingSearch> waiting;
         bool busy = false;
         bool ready() const { return !busy && !waiting.empty(); }
     };
@@ -147,7 +56,7 @@ private:
     struct Batch {
         Queues::iterator queue;
         bool wide = false;
-        std::vector<Waiting> members;
+        std::vector<WaitingSearch> members;
         std::vector<std::size_t> shares;
         std::size_t queries = 0;
         double cost = 0;
@@ -167,7 +76,7 @@ private:
     void fill(Batch& batch);
     void release(Batch& batch);
     void run(Batch& batch);
-    static void give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched);
+    static void give_out(Batch& batch, FinishedBatch& finished, Clock::duration dispatched);
 
     ThreadPool& pool_;
     BusyPoll& busy_poll_;

@@ -21,6 +21,7 @@
 #include "engine/server/connection.h"
 #include "engine/server/decode.h"
 #include "engine/server/engine.h"
+#include "engine/server/mailbox.h"
 #include "engine/server/ticket.h"
 
 namespace pgwarp
@@ -53,7 +54,7 @@ struct RoundSearch {
     std::size_t count;
 };
 
-class IoThread
+class IoThread final : public Mailbox
 {
 public:
     // Replies, parks the request, or throws: Malformed drops the connection, others become the error reply.
@@ -65,7 +66,7 @@ public:
 
     // From any thread.
     void adopt(FileDescriptor socket, std::uint64_t id);
-    void post(std::function<void()> task);
+    void post(std::function<void()> task) override;
     void drop_other_incarnations(std::uint64_t incarnation);
 
     // From this thread, for handlers.

@@ -169,26 +169,24 @@ void IoThread::queue_search(RoundSearch&& search, double query_cost)
     const std::uint64_t id = search.request_id;
     const auto received = search.received;
     QueuedSearch queued;
-    queued.settings = search.settings;
+    queued.settings = std::move(search.settings);
     queued.queries = std::move(search.queries);
     queued.predicates = std::move(search.predicates);
     queued.count = search.count;
     queued.query_cost = query_cost;
-    queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
-        auto body = std::make_shared<std::vector<std::byte>>();
-        write_body(slice, settings.want_places, *body);
+    queued.mailbox = this;
+    queued.answered = [this, connection, number, id, received](const SearchSettings& settings,
+                                                               const SearchSlice& slice) {
+        thread_local std::vector<std::byte> body;
+        connection->searches.erase(number);
         engine_.index_delta(settings.mirror);
-        post([this, connection, number, id, received, body, mirror = settings.mirror, dispatched = slice.dispatched,
-              reply = make_reply(slice, settings)]() mutable {
-            connection->searches.erase(number);
-            answer_dispatched(connection, id, *mirror, reply, received, dispatched, *body);
-        });
+        write_body(slice, settings.want_places, body);
+        SearchReply reply = make_reply(slice, settings);
+        answer_dispatched(connection, id, *settings.mirror, reply, received, slice.dispatched, body);
     };
-    queued.failed = [this, connection, number, id, received, mirror = search.settings.mirror](const ErrorReply& error) {
-        post([this, connection, number, id, received, mirror, error] {
-            connection->searches.erase(number);
-            refuse_search(connection, id, received, mirror, error);
-        });
+    queued.failed = [this, connection, number, id, received](const SearchSettings& settings, const ErrorReply& error) {
+        connection->searches.erase(number);
+        refuse_search(connection, id, received, settings.mirror, error);
     };
     // The answer comes through the mailbox of this thread, so after the search is noted here.
     connection->searches.emplace(number, engine_.searches.submit(std::move(queued)));

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "engine_fixture.h"
 
@@ -25,16 +30,39 @@ public:
     void post(std::function<void()> task) override { task(); }
 };
 
+// Keeps its tasks until they are asked for.
+class HeldTasks final : public Mailbox
+{
+public:
+    void post(std::function<void()> task) override
+    {
+        std::lock_guard lock(mutex_);
+        tasks_.push_back(std::move(task));
+        came_.notify_all();
+    }
+    // Waits for so many tasks and takes all.
+    std::vector<std::function<void()>> take(std::size_t count)
+    {
+        std::unique_lock lock(mutex_);
+        EXPECT_TRUE(came_.wait_for(lock, forgotten, [&] { return tasks_.size() >= count; }));
+        return std::exchange(tasks_, {});
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable came_;
+    std::vector<std::function<void()>> tasks_;
+};
+
 class EngineSearchQueue : public testing::Test
 {
 protected:
     EngineSearchQueue() : client_(server_.path())
     {
-        TestIndex index = TestIndex::random(20, 4, Metric::l2);
         for (std::uint32_t i = 0; i < 3; ++i) {
-            index.key.relation = 20 + i;
-            load(client_, index, build(client_, index));
-            mirrors_.push_back(server_.engine().residency.find_resident(index.key));
+            index_.key.relation = 20 + i;
+            load(client_, index_, build(client_, index_));
+            mirrors_.push_back(server_.engine().residency.find_resident(index_.key));
         }
     }
     ~EngineSearchQueue() override { test_method_state().query_us = 0; }
@@ -43,16 +71,20 @@ protected:
     {
         return std::make_unique<SearchQueue>(workers, server_.engine().search_pool, server_.engine().busy_poll);
     }
+    static RowView rows_of(const float* values, std::uint32_t count)
+    {
+        RowView rows;
+        rows.count = count;
+        rows.width = 4;
+        rows.values = values;
+        return rows;
+    }
     QueuedSearch make_search(std::size_t mirror, std::uint32_t count, std::uint32_t k = 1)
     {
         QueuedSearch search;
         search.settings.mirror = mirrors_[mirror];
         search.settings.k = k;
-        RowView rows;
-        rows.count = count;
-        rows.width = 4;
-        rows.values = zeros_.data();
-        search.queries.append(rows);
+        search.queries.append(rows_of(zeros_.data(), count));
         search.count = count;
         search.query_cost = 1;
         search.mailbox = &mailbox_;
@@ -64,6 +96,7 @@ protected:
         return search;
     }
 
+    TestIndex index_ = TestIndex::random(20, 4, Metric::l2);
     TestServer server_;
     RunsAtOnce mailbox_;
     EngineClient client_;
@@ -73,6 +106,65 @@ protected:
     std::atomic<int> failed_{0};
     std::atomic<int> wrong_{0};
 };
+
+// A worker answers the next batches while the threads of the first one have not given its answers.
+TEST_F(EngineSearchQueue, AnswersOnTheirWayAreNotOverwritten)
+{
+    constexpr std::size_t batches = 12;
+    HeldTasks held;
+    std::unique_ptr<SearchQueue> queue = make_queue();
+    std::vector<std::function<void()>> tasks;
+    std::vector<Tid> found(batches);
+    for (std::size_t i = 0; i < batches; ++i) {
+        QueuedSearch search = make_search(0, 1);
+        search.queries = {};
+        search.queries.append(rows_of(index_.vectors.data() + 4 * i, 1));
+        search.mailbox = &held;
+        search.answered = [&found, i](const SearchSettings&, const SearchSlice& slice) {
+            found[i] = slice.results[0].tid;
+        };
+        queue->submit(std::move(search));
+        for (auto& task : held.take(1)) tasks.push_back(std::move(task));
+    }
+    for (const auto& task : tasks) task();
+    for (std::size_t i = 0; i < batches; ++i) EXPECT_EQ(found[i], index_.tids[i]) << i;
+}
+
+TEST_F(EngineSearchQueue, AThreadGetsOneTaskABatch)
+{
+    constexpr std::size_t searches = 40;
+    HeldTasks first;
+    HeldTasks second;
+    test_method_state().query_us = 20000;
+    std::unique_ptr<SearchQueue> queue = make_queue();
+    for (std::size_t i = 0; i < searches; ++i) {
+        QueuedSearch search = make_search(0, 1);
+        search.mailbox = i % 2 == 0 ? &first : &second;
+        queue->submit(std::move(search));
+    }
+    queue->stop();
+    std::size_t tasks = 0;
+    for (HeldTasks* const held : {&first, &second}) {
+        for (const auto& task : held->take(1)) {
+            task();
+            ++tasks;
+        }
+    }
+    EXPECT_EQ(answered_, static_cast<int>(searches));
+    EXPECT_LE(tasks, 2 * 3U) << "the first search, those that came meanwhile, and perhaps a late one";
+}
+
+TEST_F(EngineSearchQueue, AnAnswerThatCannotBeGivenFails)
+{
+    std::unique_ptr<SearchQueue> queue = make_queue();
+    QueuedSearch search = make_search(0, 1);
+    search.answered = [](const SearchSettings&, const SearchSlice&) { throw std::bad_alloc(); };
+    queue->submit(std::move(search));
+    queue->submit(make_search(1, 1));
+    queue->stop();
+    EXPECT_EQ(failed_, 1);
+    EXPECT_EQ(answered_, 1);
+}
 
 // A worker drops the last searches while another one, which takes no wide ones, waits.
 TEST_F(EngineSearchQueue, EndsWithCancelledSearches)

@@ -118,8 +118,9 @@ bool default_sharing(const LaunchConfig& shape, const DeviceLimits& limits)
            std::size_t{traversal.steps} * traversal.degree * limits.row_bytes >= least_bytes;
 }
 
-// The number of blocks of a query, if all blocks of the batch can be resident at once. Fewer blocks are used where only
-// seeds are shared: each needs enough seeds to outweigh the barriers, and the first block merges the entries of all.
+// The number of blocks of a query. Blocks that share scores are the most with which the batch takes half of the device:
+// two of them save most of the time that eight save. Where only seeds are shared, blocks are fewer, since each needs
+// enough seeds to outweigh the barriers and the first block merges the entries of all.
 void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::size_t count, const DeviceLimits& limits)
 {
     constexpr std::size_t most_blocks = 8;
@@ -129,7 +130,9 @@ void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::siz
     const bool shares_scores = setting(settings, "help", default_sharing(shape, limits) ? 2 : 1, 1, 2) == 2;
     const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
     const std::size_t blocks = shares_scores ? most_blocks : std::bit_floor(of_use);
-    const std::size_t otherwise = 2 * count * blocks <= limits.multiprocessors ? blocks : 1;
+    std::size_t otherwise = blocks;
+    while (otherwise > 1 && 2 * count * otherwise > limits.multiprocessors)
+        otherwise = shares_scores ? otherwise / 2 : 1;
     shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));
     shape.shares_scores = shares_scores && shape.cluster > 1;
 }

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/detours.h"
@@ -164,6 +165,18 @@ TEST(LaunchConfigs, FindTheSameInEveryBatch)
             EXPECT_EQ(other.logical_warp, one.logical_warp);
             EXPECT_EQ(other.wanted, one.wanted);
         }
+    }
+}
+
+TEST(LaunchConfigs, SmallBatchesTakeHalfOfADevice)
+{
+    const DeviceLimits limits = ground_of(227 << 10);  // 132 multiprocessors
+    const std::pair<std::size_t, std::uint32_t> expected[] = {{1, 8},  {8, 8},  {9, 4}, {16, 4},
+                                                              {17, 2}, {33, 2}, {34, 1}};
+    for (const auto& [count, blocks] : expected) {
+        const LaunchConfig config = launch_config({}, 128, 10, count, limits);
+        EXPECT_EQ(config.cluster, blocks) << count << " queries";
+        EXPECT_EQ(config.shares_scores, blocks > 1) << count << " queries";
     }
 }
 

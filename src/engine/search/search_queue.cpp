@@ -238,6 +238,8 @@ void SearchQueue::run(Batch& batch)
         const ErrorReply error = describe_exception();
         for (WaitingSearch& member : batch.members) post_failure(std::move(member.search), error);
         batch.members.clear();
+        // The worker keeps the answer, and may have no other search for long.
+        if (finished) finished->answer.snapshot.reset();
         return;
     }
     give_out(batch, *finished, dispatched);

@@ -1,12 +1,18 @@
-// Answers of batches on their way to sessions: sessions that leave, and engines that end.
+// Answers of batches on their way to sessions: sessions that leave, engines that end, replies that find no memory.
 #include "engine/search/finished_batch.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <new>
 #include <random>
 #include <thread>
 #include <type_traits>
 
+#include "engine/server/connection.h"
 #include "engine_fixture.h"
 
 namespace pgwarp
@@ -65,6 +71,42 @@ TEST_F(EngineFinishedBatch, ASearchThatFailsLeavesNoSnapshot)
     ASSERT_TRUE(eventually([] { return test_method_state().cancelled == 1; }));
     EXPECT_TRUE(eventually([&] { return mirror->snapshot().use_count() == users; }));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Limits the process to as many bytes of address space beyond those that it has.
+class LittleMemory
+{
+public:
+    explicit LittleMemory(std::uint64_t bytes)
+    {
+        std::uint64_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        ::getrlimit(RLIMIT_AS, &before_);
+        rlimit limit = before_;
+        limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+        ::setrlimit(RLIMIT_AS, &limit);
+    }
+    ~LittleMemory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+private:
+    rlimit before_{};
+};
+
+// The rest of a reply does not fit in memory after the socket took its first bytes: another frame must not follow.
+TEST_F(EngineFinishedBatch, AReplyThatCannotBeKeptEndsItsConnection)
+{
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    Connection connection(FileDescriptor(ends[0]), 1);
+    const FileDescriptor peer(ends[1]);
+    const std::vector<std::byte> large(std::size_t{256} << 20);
+    const LittleMemory limit(std::uint64_t{16} << 20);
+    EXPECT_FALSE(connection.send(MessageType::reply, 1, 0, {}, large));
+    EXPECT_EQ(connection.unsent(), 0U);
+    // Nothing of this frame has gone: the caller may send another one.
+    EXPECT_THROW(connection.send(MessageType::reply, 2, 0, {}, large), std::bad_alloc);
+}
+#endif
 
 // Sessions ask narrow and wide searches of several settings, and half of them leave in the middle.
 TEST_F(EngineFinishedBatch, SessionsLeaveAndOthersGetTheirOwnAnswers)

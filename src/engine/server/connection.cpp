@@ -72,16 +72,29 @@ bool Connection::send(MessageType type, std::uint64_t request_id, std::uint32_t 
         if (skip > 0) keep.reset();
     }
     if (skip == sizeof(header) + front.size() + rest.size()) return true;
+    try {
+        keep_unsent(pieces, skip, std::move(keep));
+    } catch (...) {
+        // The peer waits for the rest of a frame that has begun: no other frame can follow.
+        if (skip > 0) return false;
+        throw;
+    }
+    return true;
+}
+
+// Keeps the bytes of the pieces behind the first `skip`.
+void Connection::keep_unsent(std::span<const std::span<const std::byte>> pieces, std::size_t skip,
+                             std::shared_ptr<BufferMapping> descriptor)
+{
     Segment segment;
-    segment.descriptor = std::move(keep);
+    segment.descriptor = std::move(descriptor);
     for (const auto& piece : pieces) {
         const std::size_t gone = std::min(skip, piece.size());
         skip -= gone;
         segment.bytes.insert(segment.bytes.end(), piece.begin() + static_cast<std::ptrdiff_t>(gone), piece.end());
     }
-    unsent_ += segment.bytes.size();
     segments_.push_back(std::move(segment));
-    return true;
+    unsent_ += segments_.back().bytes.size();
 }
 
 bool Connection::flush()

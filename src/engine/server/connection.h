@@ -44,7 +44,7 @@ public:
 
     // Sends a frame of the header, `front` and `rest`, and keeps the bytes that the socket doesn't take. The descriptor
     // of `keep` goes with the first byte and stays open until then. poll_hint_ns is the header's. False when the peer
-    // is gone.
+    // is gone, or the rest of a begun frame cannot be kept. Throws std::bad_alloc before the frame has begun.
     bool send(MessageType type, std::uint64_t request_id, std::uint32_t poll_hint_ns, std::span<const std::byte> front,
               std::span<const std::byte> rest, std::shared_ptr<BufferMapping> keep = nullptr);
     // Sends the kept bytes. False when the peer is gone.
@@ -70,6 +70,8 @@ private:
         std::size_t sent = 0;
         std::shared_ptr<BufferMapping> descriptor;
     };
+    void keep_unsent(std::span<const std::span<const std::byte>> pieces, std::size_t skip,
+                     std::shared_ptr<BufferMapping> descriptor);
     // Bytes taken by the socket; -1 when the peer is gone.
     ssize_t write(std::span<const std::span<const std::byte>> pieces, int descriptor);
 

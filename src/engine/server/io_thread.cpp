@@ -352,8 +352,8 @@ void IoThread::close(const ConnectionPtr& connection)
     engine_.buffers.reclaim(id);
 }
 
-// Counts a request as answered.
-void IoThread::finished(const ConnectionPtr& connection)
+// Counts a request as answered. Nothing is thrown behind a reply that has gone: the caller would send an error, too.
+void IoThread::finished(const ConnectionPtr& connection) noexcept
 {
     if (connection->closed()) return;
     --connection->in_flight;

@@ -127,7 +127,7 @@ private:
     void handle(const Request& request);
     void watch(const ConnectionPtr& connection);
     void close(const ConnectionPtr& connection);
-    void finished(const ConnectionPtr& connection);
+    void finished(const ConnectionPtr& connection) noexcept;
     void unblock(const ConnectionPtr& connection);
     bool may_parse(const Connection& connection) const;
     void run_round();

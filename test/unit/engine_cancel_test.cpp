@@ -10,33 +10,11 @@ namespace pgwarp
 namespace
 {
 
-bool eventually(const std::function<bool()>& condition)
-{
-    const auto deadline = Clock::now() + std::chrono::seconds(60);
-    while (Clock::now() < deadline) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
-}
-
 class EngineCancel : public testing::Test
 {
 protected:
-    void SetUp() override { reset(); }
-    void TearDown() override { reset(); }
-    static void reset()
-    {
-        TestMethodState& state = test_method_state();
-        state.slow_ms = 0;
-        state.query_us = 0;
-        state.held = false;
-        state.build_ms = 0;
-        state.cost = 1.0;
-        state.cancelled = 0;
-        state.widest = 0;
-        state.searches = 0;
-    }
+    void SetUp() override { test_method_state().reset(); }
+    void TearDown() override { test_method_state().reset(); }
     // Waits until the engine has `count` requests in flight, and then for a moment in which it queues them.
     static void await_requests(TestServer& server, std::uint32_t count)
     {

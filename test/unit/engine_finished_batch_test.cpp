@@ -2,16 +2,14 @@
 #include "engine/search/finished_batch.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <new>
 #include <random>
 #include <thread>
 #include <type_traits>
 
+#include "address_space_limit.h"
 #include "engine/server/connection.h"
 #include "engine_fixture.h"
 
@@ -20,34 +18,14 @@ namespace pgwarp
 namespace
 {
 
-bool eventually(const std::function<bool()>& condition)
-{
-    const auto deadline = Clock::now() + std::chrono::seconds(20);
-    while (Clock::now() < deadline) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
-}
-
 // Members move when their vector grows; spans of a copied one would lie in freed memory.
 static_assert(std::is_nothrow_move_constructible_v<WaitingSearch>);
 
 class EngineFinishedBatch : public testing::Test
 {
 protected:
-    void SetUp() override { reset(); }
-    void TearDown() override { reset(); }
-    static void reset()
-    {
-        TestMethodState& state = test_method_state();
-        state.query_us = 0;
-        state.slow_ms = 0;
-        state.held = false;
-        state.cost = 1.0;
-        state.searches = 0;
-        state.cancelled = 0;
-    }
+    void SetUp() override { test_method_state().reset(); }
+    void TearDown() override { test_method_state().reset(); }
 };
 
 // A snapshot holds parts of the delta, which may lie on a device.
@@ -72,26 +50,7 @@ TEST_F(EngineFinishedBatch, ASearchThatFailsLeavesNoSnapshot)
     EXPECT_TRUE(eventually([&] { return mirror->snapshot().use_count() == users; }));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Limits the process to as many bytes of address space beyond those that it has.
-class LittleMemory
-{
-public:
-    explicit LittleMemory(std::uint64_t bytes)
-    {
-        std::uint64_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        ::getrlimit(RLIMIT_AS, &before_);
-        rlimit limit = before_;
-        limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
-        ::setrlimit(RLIMIT_AS, &limit);
-    }
-    ~LittleMemory() { ::setrlimit(RLIMIT_AS, &before_); }
-
-private:
-    rlimit before_{};
-};
-
+#ifdef PGWARP_LIMITS_ADDRESS_SPACE
 // The rest of a reply does not fit in memory after the socket took its first bytes: another frame must not follow.
 TEST_F(EngineFinishedBatch, AReplyThatCannotBeKeptEndsItsConnection)
 {
@@ -100,13 +59,37 @@ TEST_F(EngineFinishedBatch, AReplyThatCannotBeKeptEndsItsConnection)
     Connection connection(FileDescriptor(ends[0]), 1);
     const FileDescriptor peer(ends[1]);
     const std::vector<std::byte> large(std::size_t{256} << 20);
-    const LittleMemory limit(std::uint64_t{16} << 20);
+    const AddressSpaceLimit limit(std::uint64_t{16} << 20);
     EXPECT_FALSE(connection.send(MessageType::reply, 1, 0, {}, large));
     EXPECT_EQ(connection.unsent(), 0U);
     // Nothing of this frame has gone: the caller may send another one.
     EXPECT_THROW(connection.send(MessageType::reply, 2, 0, {}, large), std::bad_alloc);
 }
 #endif
+
+struct Asked {
+    std::uint64_t id;
+    const TestIndex* index;
+    SearchRequest request;
+    std::vector<float> queries;
+};
+
+// Compares the answers of some of its queries with brute force.
+bool is_right(const Asked& asked, const SearchOutcome& outcome)
+{
+    const std::size_t k = asked.request.k;
+    const std::size_t count = asked.queries.size() / 4;
+    const bool places = asked.request.want_places != 0;
+    if (outcome.results.size() != count * k || outcome.places.size() != (places ? count * k : 0)) return false;
+    for (std::size_t q = 0; q < count; q += 1 + count / 20) {
+        const auto truth = brute_force(*asked.index, asked.queries.data() + 4 * q, k);
+        for (std::size_t j = 0; j < k; ++j) {
+            if (outcome.results[q * k + j].tid != asked.index->tids[truth[j].second]) return false;
+            if (places && outcome.places[q * k + j] != truth[j].second) return false;
+        }
+    }
+    return true;
+}
 
 // Sessions ask narrow and wide searches of several settings, and half of them leave in the middle.
 TEST_F(EngineFinishedBatch, SessionsLeaveAndOthersGetTheirOwnAnswers)
@@ -133,18 +116,11 @@ TEST_F(EngineFinishedBatch, SessionsLeaveAndOthersGetTheirOwnAnswers)
             std::mt19937 random(static_cast<unsigned>(session));
             for (int round = 0; round < rounds; ++round) {
                 EngineClient own(server.path());
-                struct Asked {
-                    std::uint64_t id;
-                    const TestIndex* index;
-                    SearchRequest request;
-                    std::vector<float> queries;
-                };
                 std::vector<Asked> asked;
                 for (std::size_t i = 0; i < 1 + random() % 5; ++i) {
                     const TestIndex& index = indexes[random() % 2];
                     const std::uint32_t count = random() % 3 == 0 ? 200 + random() % 800 : 1 + random() % 3;
-                    SearchRequest request = search_request(index, random() % 4 == 0 ? 0 : 1 + random() % 3, count);
-                    if (request.k == 0) request.k = 1;
+                    SearchRequest request = search_request(index, 1 + random() % 3, count);
                     request.want_places = random() % 2;
                     std::vector<float> queries = index.random_rows(count, static_cast<std::uint32_t>(random()));
                     const std::uint64_t id = own.send(MessageType::search, EngineClient::bytes_of(request),
@@ -166,20 +142,7 @@ TEST_F(EngineFinishedBatch, SessionsLeaveAndOthersGetTheirOwnAnswers)
                         continue;
                     }
                     seen[which] = true;
-                    const Asked& mine = asked[which];
-                    const std::size_t count = mine.queries.size() / 4;
-                    bool same = outcome.results.size() == count * mine.request.k;
-                    same = same && outcome.places.size() == (mine.request.want_places ? outcome.results.size() : 0);
-                    for (std::size_t q = 0; same && q < count; q += 1 + count / 20) {
-                        const auto truth = brute_force(*mine.index, mine.queries.data() + 4 * q, mine.request.k);
-                        for (std::size_t j = 0; same && j < mine.request.k; ++j) {
-                            const Result& result = outcome.results[q * mine.request.k + j];
-                            same = result.tid == mine.index->tids[truth[j].second];
-                            if (mine.request.want_places)
-                                same = same && outcome.places[q * mine.request.k + j] == truth[j].second;
-                        }
-                    }
-                    ++(same ? right : wrong);
+                    ++(is_right(asked[which], outcome) ? right : wrong);
                 }
             }
         });
@@ -234,7 +197,7 @@ TEST_F(EngineFinishedBatch, AnEngineEndsWithAnswersOnTheirWay)
         test_method_state().held = false;
         server.reset();
         for (std::thread& thread : threads) thread.join();
-        reset();
+        test_method_state().reset();
     }
 }
 

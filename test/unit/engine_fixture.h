@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,8 +33,14 @@ struct TestMethodState {
     std::atomic<int> build_ms{0};          // the time of a build
     std::atomic<double> cost{1.0};         // result of search_cost()
     std::atomic<std::size_t> widest{0};    // queries of the widest batch
+
+    // Searches and builds are quick and counted from 0 again.
+    void reset();
 };
 TestMethodState& test_method_state();
+
+// Waits for the condition, for a minute at most, and returns whether it came true.
+bool eventually(const std::function<bool()>& condition);
 
 // Brute force by canonical distance; served as Method::graph, which this engine doesn't have otherwise.
 const MethodFactory& test_method();

@@ -7,6 +7,28 @@
 namespace pgwarp
 {
 
+void TestMethodState::reset()
+{
+    slow_ms = 0;
+    query_us = 0;
+    held = false;
+    build_ms = 0;
+    cost = 1.0;
+    cancelled = 0;
+    widest = 0;
+    searches = 0;
+}
+
+bool eventually(const std::function<bool()>& condition)
+{
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (Clock::now() < deadline) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+}
+
 TestMethodState& test_method_state()
 {
     static TestMethodState state;

@@ -1,13 +1,10 @@
 // Builds whose rows stream: the sample, then rows of several connections, in place of gathered rows.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <cstring>
-#include <fstream>
 #include <set>
 
+#include "address_space_limit.h"
 #include "engine_fixture.h"
 #include "protocol/build_sample.h"
 
@@ -177,26 +174,7 @@ TEST(EngineStreamedBuild, RefusesWhatNoSampleIs)
     EXPECT_THROW(give_sample(client, index, gathered.token), EngineError);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Limits the process to as many bytes of address space beyond those that it has.
-class AddressSpaceLimit
-{
-public:
-    explicit AddressSpaceLimit(std::uint64_t bytes)
-    {
-        std::uint64_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        ::getrlimit(RLIMIT_AS, &before_);
-        rlimit limit = before_;
-        limit.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
-        ::setrlimit(RLIMIT_AS, &limit);
-    }
-    ~AddressSpaceLimit() { ::setrlimit(RLIMIT_AS, &before_); }
-
-private:
-    rlimit before_{};
-};
-
+#ifdef PGWARP_LIMITS_ADDRESS_SPACE
 // Each form in which rows are kept reserves much address space. Where a stream finds too little, rows are gathered.
 TEST(EngineStreamedBuild, GathersWhereAddressSpaceIsShort)
 {

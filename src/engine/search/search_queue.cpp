@@ -97,7 +97,8 @@ void SearchQueue::wake(bool wide)
     }
 }
 
-// Whether a polling worker will take a lane that became ready, and no other was left to it. Call with the mutex held.
+// Whether a polling worker will take a lane that became ready, and no other lane was left to it. Call with the mutex
+// held.
 bool SearchQueue::leave_to_watcher(bool wide)
 {
     if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;

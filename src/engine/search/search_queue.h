@@ -88,7 +88,7 @@ private:
     Clock::time_point idle_since_{};
     std::thread::id watcher_;  // the polling worker, until a search is left to it; else no thread's id
     bool watcher_takes_wide_ = false;
-    std::atomic<std::uint64_t> watcher_calls_{0};  // searches left to watchers so far; each ends a poll
+    std::atomic<std::uint64_t> watcher_calls_{0};  // lanes left to watchers so far; each ends a poll
     std::vector<std::thread> workers_;
 };
 
